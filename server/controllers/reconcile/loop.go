@@ -37,12 +37,12 @@ type Loop struct {
 	Reconcile func(ctx context.Context, key Key) (Result, error)
 	// Failure is the log message for a key that could not be reconciled.
 	Failure string
-	// Begin is called before the sources are listed, while no worker works: at the start, after each Resync, and after a watch
-	// was cut off. If it fails, the loop calls it again after Retry. Nil: there is nothing to prepare.
+	// Begin is called before the sources are listed, while no worker works: at the start, after each Resync, after a watch was
+	// cut off, and unreadRest after a source came upon an object that cannot be read. If it fails, the loop calls it again after Retry. Nil: there is nothing to prepare.
 	Begin   func(ctx context.Context) error
 	Sources []Source
 	Keys    []Key // are planned at once then
-	// Resync is how often the loop lists its sources again. 0: only after a watch was cut off.
+	// Resync is how often the loop lists its sources again. 0: not for that.
 	Resync time.Duration
 	// Poll is called whenever the loop checks for due keys, and returns when to call it again at the latest; 0: no time is
 	// set. Nil: there is nothing to poll.
@@ -61,6 +61,7 @@ type Loop struct {
 
 	wakes    chan struct{}
 	paused   time.Time // nothing is reconciled before
+	relist   time.Time // when the sources are listed again; zero: not yet planned
 	failures ratelog.Line
 	watches  []watch
 	given    int                  // so many of them are of Sources, and come first
@@ -88,6 +89,8 @@ const (
 	longestWait = time.Minute
 	// longestPause is how long a pause is at most that Share makes.
 	longestPause = time.Second
+	// unreadRest is the delay before the sources are listed again after an object could not be read.
+	unreadRest = time.Minute
 	// mostFailures are logged a minute; more are at the debug level.
 	mostFailures = 30
 )
@@ -196,10 +199,14 @@ func (l *Loop) list(ctx context.Context, s Source, there *cache.Snapshot) {
 	})
 }
 
-// show hands an object to a function of a source. It logs that an object cannot be read, which the loop then leaves out.
+// show hands an object to a function of a source. If the object cannot be read, it logs that, and the loop leaves the object out
+// until it lists again.
 func (l *Loop) show(ctx context.Context, item *cache.Item, to func(*cache.Item)) {
 	if err := cache.Try(func() { to(item) }); err != nil {
 		l.Failed(ctx, KeyOf(item), err)
+		if again := l.Clock().Add(unreadRest); l.relist.IsZero() || again.Before(l.relist) {
+			l.relist = again
+		}
 	}
 }
 
@@ -228,7 +235,9 @@ func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 		l.given = 0
 		l.Leave(func(string) bool { return true })
 	}()
-	listed := l.Clock()
+	if l.relist = (time.Time{}); l.Resync > 0 {
+		l.relist = l.Clock().Add(l.Resync)
+	}
 	there := make([]*cache.Snapshot, len(l.Sources))
 	for i, s := range l.Sources { // all are watched before anything is listed
 		there[i] = l.watch(s)
@@ -248,8 +257,8 @@ func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 			l.cases[signals] = receive(l.Signal())
 		}
 		now, wait := l.Clock(), longestWait
-		if l.Resync > 0 {
-			left := listed.Add(l.Resync).Sub(now)
+		if !l.relist.IsZero() {
+			left := l.relist.Sub(now)
 			if left <= 0 {
 				return
 			}

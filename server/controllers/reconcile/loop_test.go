@@ -180,10 +180,10 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestUnreadable: an object that cannot be read is logged and left out where a source sees it, and tried again where it is
-// reconciled; a loop that comes upon one elsewhere lists again. None of that ends the server.
+// TestUnreadable: an object that cannot be read is logged and left out where a source sees it, until the loop lists again, and
+// tried again where it is reconciled; a loop that comes upon one elsewhere lists again. None of that ends the server.
 func TestUnreadable(t *testing.T) {
-	l, begun, polled := &looped{}, 0, 0
+	l, begun, polled, readable := &looped{}, 0, 0, false
 	controllertest.During(t, func(w *controllertest.World) {
 		for _, name := range []string{"fine", "tried", "unseen"} {
 			w.Set("configmaps", "a", name, `{}`)
@@ -204,6 +204,15 @@ func TestUnreadable(t *testing.T) {
 				t.Errorf("the log has no %s:\n%s", line, l.log.String())
 			}
 		}
+		readable = true
+		controllertest.Pass(time.Minute)
+		if names = l.took(); !strings.Contains(names, "unseen") || begun != 3 {
+			t.Errorf("a minute later, the loop began %d times, and reconciled are %s", begun, names)
+		}
+		controllertest.Pass(time.Hour)
+		if begun != 3 {
+			t.Errorf("the loop began %d times though it reads all objects", begun)
+		}
 	}, l.run(func(l *looped) {
 		reconciled := l.Reconcile
 		l.Begin = func(context.Context) error { begun++; return nil }
@@ -214,7 +223,7 @@ func TestUnreadable(t *testing.T) {
 			return 0
 		}
 		l.Sources = []reconcile.Source{l.Objects("configmaps", func(item *cache.Item) bool {
-			if item.Name == "unseen" {
+			if item.Name == "unseen" && !readable {
 				panic(&cache.Unreadable{})
 			}
 			return true
