@@ -4,16 +4,20 @@ import (
 	"fmt"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Unreadable is the error of an item whose value can be read neither from memory or the cache file nor from its row.
 //
 // Methods of Item that need the value panic with it. A request recovers and is answered with an internal error. A goroutine that
 // does not recover calls them in Try. Meta, Owners of an item with few of them, OwnerInfo and Size need no value.
-type Unreadable struct{ err error }
+type Unreadable struct {
+	key sqlstore.Key // without Resource while the catalogue does not know the storage
+	err error
+}
 
 func (u *Unreadable) Error() string {
-	return fmt.Sprintf("the packed value of an object cannot be read, and neither can its row: %v", u.err)
+	return fmt.Sprintf("the packed value of %s cannot be read, and neither can its row: %v", u.key, u.err)
 }
 
 func (u *Unreadable) Unwrap() error { return u.err }
@@ -53,7 +57,11 @@ func (it *Item) tryLine(b *body, dst []byte) ([]byte, error) {
 			return append(dst, made.plain()...), nil
 		}
 	}
-	return dst, &Unreadable{err}
+	key := sqlstore.Key{Namespace: it.Namespace, Name: it.Name}
+	if st := b.with.home.storage.Load(); st != nil {
+		key.Resource = st.Key
+	}
+	return dst, &Unreadable{key, err}
 }
 
 // noFields are the fields of an object that has none of a storage's.
