@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,6 +81,55 @@ func TestRaceDetector(t *testing.T) {
 	}
 	if len(known) < 100 {
 		t.Errorf("only %d packages were looked at", len(known))
+	}
+}
+
+// TestWithoutRaceDetector: each test of a package in race.txt that test.sh skips there is in a package that it tests again without
+// the race detector.
+func TestWithoutRaceDetector(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("test.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := regexp.MustCompile(`(?m)^steps='(.+)'$`).FindSubmatch(script)
+	again := regexp.MustCompile(`(?m) -run "\$steps" (.+)$`).FindSubmatch(script)
+	if steps == nil || again == nil {
+		t.Fatal("test.sh does not say which tests run without the race detector, or in which packages")
+	}
+	skipped, packages := regexp.MustCompile(string(steps[1])), strings.Fields(string(again[1]))
+	text, err := os.ReadFile("race.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for path, how := range readRaced(t, string(text)) {
+		if !how.detected {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("..", path, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && skipped.MatchString(f.Name.Name) {
+					found["./"+path] = true
+					if !slices.Contains(packages, "./"+path) {
+						t.Errorf("test.sh does not run %s of %s", f.Name.Name, path)
+					}
+				}
+			}
+		}
+	}
+	for _, path := range packages {
+		if !found[path] {
+			t.Errorf("test.sh skips no test of %s", path)
+		}
 	}
 }
 
