@@ -86,8 +86,8 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	return out, err
 }
 
-// current must be called before a refusal, or an answer that nothing changes: another server may have changed the object before
-// the request. In later attempts the item is newer than the request, and may have been changed since.
+// current must be called before a refusal, or an answer that nothing has changed: another server may have changed the object
+// before the request. After the first call, items are newer than the request, and their later changes do not matter.
 func (w *Writer) current(ctx context.Context, req *Request, ch *Change, item *cache.Item) error {
 	if ch.caughtUp {
 		return nil

@@ -200,8 +200,8 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 	return next, err
 }
 
-// leftAlone is for how long the controller does not write a status yet because a client has just done so. It takes time for
-// each manager of the quota's fields.
+// leftAlone returns how long the controller still leaves a status alone because a client has just written it. Its cost grows with
+// the managers of the quota's fields.
 func (q *Controller) leftAlone(one *corev1.ResourceQuota) (left time.Duration) {
 	if q.Settle == 0 {
 		return 0
@@ -210,7 +210,7 @@ func (q *Controller) leftAlone(one *corev1.ResourceQuota) (left time.Duration) {
 		if m.Subresource != "status" || m.Manager == admissionManager || m.Time == nil || strings.HasPrefix(agent, m.Manager+"/") {
 			continue
 		}
-		// The time is in seconds. One of the future is not to be trusted.
+		// The time is in seconds. One in the future is ignored.
 		if since := q.Now().Sub(m.Time.Time); since >= 0 {
 			left = max(left, clientStatus+time.Second-since)
 		}

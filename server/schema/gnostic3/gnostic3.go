@@ -44,7 +44,7 @@ type writer struct {
 	err error // the first one
 }
 
-// take makes room for n bytes before what is written.
+// take returns room for n bytes before the written ones.
 func (w *writer) take(n int) []byte {
 	if w.at < n {
 		written := w.buf[w.at:]
@@ -67,7 +67,7 @@ func (w *writer) text(number protowire.Number, s string) {
 	w.delimited(number, func() { copy(w.take(len(s)), s) })
 }
 
-// delimited writes a field whose value is what write writes.
+// delimited writes a length-delimited field. write writes its value.
 func (w *writer) delimited(number protowire.Number, write func()) {
 	end := len(w.buf) - w.at
 	write()
@@ -94,7 +94,7 @@ func (w *writer) fail(format string, args ...any) {
 // message writes the fields of a message, the value of a member.
 func (w *writer) message(name string, m message, v any) {
 	members, ok := v.(object)
-	if !ok && v != nil { // null says as little as an empty object
+	if !ok && v != nil { // null is encoded as an empty object
 		w.fail("%s has a value of type %T", name, v)
 		return
 	}
@@ -117,7 +117,7 @@ func (w *writer) message(name string, m message, v any) {
 			w.field(f, value)
 		}
 	}
-	// A reference has fields for its summary and description, and other members beside it are ignored.
+	// A reference has fields for its summary and description; its other members are ignored.
 	if known < len(members) && m != referenceMessage {
 		w.fail("%s: one of the members %q has no field", name, slices.Sorted(maps.Keys(members)))
 	}
@@ -235,7 +235,7 @@ func (w *writer) number(f field, n json.Number) float64 {
 	return v
 }
 
-// yaml is a value as YAML text. JSON is that, but for characters that must be escaped.
+// yaml returns a value as YAML text: its JSON, with the characters escaped that YAML does not allow.
 func (w *writer) yaml(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -255,7 +255,7 @@ func (w *writer) yaml(v any) string {
 	return string(text) + "\n"
 }
 
-// escaped says which characters JSON has as they are, and YAML does not.
+// escaped reports whether YAML requires that a character is escaped, and JSON does not.
 func escaped(r rune) bool {
 	return 0x7f <= r && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

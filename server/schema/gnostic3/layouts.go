@@ -2,7 +2,7 @@ package gnostic3
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// message is one of gnostic's.
+// message is a type of gnostic's messages.
 type message int
 
 const (
@@ -61,7 +61,7 @@ const (
 	referenceMessage
 )
 
-// shape is how the value of a field is written.
+// shape is the encoding of a field.
 type shape int
 
 const (
@@ -81,7 +81,7 @@ const (
 	defaultValue
 )
 
-// field is where a member stands.
+// field is the field of a message that has the value of a member.
 type field struct {
 	key    string
 	number protowire.Number
@@ -89,10 +89,10 @@ type field struct {
 	of     message
 }
 
-// layout is a message. Fields stand in the order of their numbers, before entries and extensions.
+// layout is the layout of a message. Fields are in the order of their numbers, before entries and extensions.
 type layout struct {
 	fields      []field
-	entries     field            // of members that fields does not name; none: no others may stand there
+	entries     field            // of members that fields does not name; none: there may be no others
 	extensions  protowire.Number // of members whose names begin with x-
 	orReference bool             // the first of fields, with the whole object, or the second, a reference
 }
