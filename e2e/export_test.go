@@ -205,7 +205,7 @@ func filled(t *testing.T, kind, postgres string) (url, keys string) {
 	return url, keys
 }
 
-// wantSealedExport: without the keys nothing is written, and the error names what is missing.
+// wantSealedExport checks that an export without the keys writes nothing, and that its error names the missing keys.
 func wantSealedExport(t *testing.T, url string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "s.db")

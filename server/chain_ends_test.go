@@ -39,15 +39,15 @@ func (acquaintance) Authenticate(*http.Request) (*authx.Authenticated, bool, err
 	return &authx.Authenticated{Identity: &authx.Identity{Name: "u"}}, true, nil
 }
 
-// told is the output of auditors, tracers and logs.
-type told struct {
+// output collects what auditors, tracers and logs write.
+type output struct {
 	mu     sync.Mutex
 	stages []string // of audit events
 	spans  []string // that have ended: they come when the tracer sends them
 	line   bytes.Buffer
 }
 
-func (t *told) Take(line []byte) error {
+func (t *output) Take(line []byte) error {
 	var event struct{ Stage string }
 	if err := json.Unmarshal(line, &event); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (t *told) Take(line []byte) error {
 	return nil
 }
 
-func (t *told) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+func (t *output) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range spans {
@@ -67,12 +67,12 @@ func (t *told) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) err
 	return nil
 }
 
-func (*told) Shutdown(context.Context) error { return nil }
+func (*output) Shutdown(context.Context) error { return nil }
 
 // filtered is a server of which there are only the filters, all of them, and some user may have
 // one watch.
-func filtered(t *testing.T) (*Server, *told) {
-	to, rate := &told{}, int32(1_000_000)
+func filtered(t *testing.T) (*Server, *output) {
+	to, rate := &output{}, int32(1_000_000)
 	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse}"))
 	if err != nil {
 		t.Fatal(err)

@@ -22,18 +22,18 @@ const (
 	backupWriters = 16
 )
 
-// paced is what a server that is written to at backupRate takes for it.
+// paced has the figures of a server that receives backupRate writes a second.
 type paced struct {
-	cpu, beside time.Duration // a second: of the server, and of a separate follower
-	p50, p99    time.Duration
-	rate        float64
-	lag         float64 // most seconds that a backup in the server was behind
+	cpu, follower time.Duration // processor time a second: of the server, and of a separate follower
+	p50, p99      time.Duration
+	rate          float64
+	lag           float64 // most seconds that a backup in the server was behind
 }
 
 // measureBackup: the cost of following a server with steady writes, in the server and in a separate process,
 // its lag, and the duration of a restore.
 func measureBackup(e *env) error {
-	for _, way := range []string{"without a backup", "backup in the server", "backup beside it"} {
+	for _, way := range []string{"without a backup", "backup in the server", "backup as a process"} {
 		if !e.only.MatchString(way) {
 			continue
 		}
@@ -47,8 +47,8 @@ func measureBackup(e *env) error {
 		}
 		slices.SortFunc(all, func(a, b paced) int { return int(a.cpu - b.cpu) })
 		m := all[len(all)/2]
-		e.report(fmt.Sprintf("%d writes/s, %s", backupRate, way), "%.0f/s   p50 %v   p99 %v   cpu %v a second (%v to %v)   beside %v   at most %.2f s behind",
-			m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.cpu.Round(time.Millisecond), all[0].cpu.Round(time.Millisecond), all[len(all)-1].cpu.Round(time.Millisecond), m.beside.Round(time.Millisecond), m.lag)
+		e.report(fmt.Sprintf("%d writes/s, %s", backupRate, way), "%.0f/s   p50 %v   p99 %v   cpu %v a second (%v to %v)   follower %v   at most %.2f s behind",
+			m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.cpu.Round(time.Millisecond), all[0].cpu.Round(time.Millisecond), all[len(all)-1].cpu.Round(time.Millisecond), m.follower.Round(time.Millisecond), m.lag)
 	}
 	if !e.only.MatchString("restore") {
 		return nil
@@ -75,7 +75,7 @@ func (e *env) backedUp(way string) (p paced, err error) {
 		return p, err
 	}
 	pid := 0
-	if way == "backup beside it" {
+	if way == "backup as a process" {
 		cmd, err := follower(s, filepath.Join(dir, "backup"))
 		if err != nil {
 			return p, err
@@ -106,12 +106,12 @@ func follower(s *harness.Server, dir string) (*exec.Cmd, error) {
 }
 
 // pace writes at backupRate for as long as rates are measured. write is the n-th write.
-func (e *env) pace(s *harness.Server, beside int, write func(c *client, n int) error) (p paced, err error) {
+func (e *env) pace(s *harness.Server, follower int, write func(c *client, n int) error) (p paced, err error) {
 	var mu sync.Mutex
 	var latencies []time.Duration
 	used, other := processorTime(s.Pid()), time.Duration(0)
-	if beside != 0 {
-		other = processorTime(beside)
+	if follower != 0 {
+		other = processorTime(follower)
 	}
 	looking := make(chan float64, 1)
 	ended := make(chan struct{})
@@ -142,8 +142,8 @@ func (e *env) pace(s *harness.Server, beside int, write func(c *client, n int) e
 	wg.Wait()
 	took := time.Since(began).Seconds()
 	p.cpu = time.Duration(float64(processorTime(s.Pid())-used) / took)
-	if beside != 0 {
-		p.beside = time.Duration(float64(processorTime(beside)-other) / took)
+	if follower != 0 {
+		p.follower = time.Duration(float64(processorTime(follower)-other) / took)
 	}
 	close(ended)
 	p.lag = <-looking

@@ -44,7 +44,7 @@ var mice = []mouse{
 		}, ""},
 }
 
-// readers are further clients beside large objects.
+// readers are the clients that create and get small objects while large ones change.
 var readers = []mouse{
 	{"creates", "system:serviceaccount:default:m%d", mice[1].groups, configMaps, mice[1].body, http.MethodPost},
 	{"gets", "system:serviceaccount:default:g%d", mice[1].groups, configMaps, mice[1].body, http.MethodGet},

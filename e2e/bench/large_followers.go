@@ -133,7 +133,7 @@ func updateWorkflow(ctx context.Context, c *client, u workflowUpdate) func() (fo
 	}
 }
 
-// workflowVersion is the resourceVersion of what is at a path.
+// workflowVersion returns the resourceVersion of the object at a path.
 func workflowVersion(c *client, path, as string) (string, error) {
 	resp, err := c.open("GET", path, "", "application/json;as="+as+";g=meta.k8s.io;v=v1", nil)
 	if err != nil {

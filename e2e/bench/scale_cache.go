@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// held is what was measured of the cache of one build.
+// held has the figures of the cache of one build.
 type held struct {
 	build  build
 	values map[string][]float64 // by figure

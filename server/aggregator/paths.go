@@ -47,30 +47,30 @@ func merged(path string) string {
 	return b.String()
 }
 
-// what are the attributes that an authorizer gets.
-type what struct {
+// attributes are those that the server passes to an authorizer.
+type attributes struct {
 	path, verb                                          string
 	group, version, namespace, resource, sub, name, odd string
 }
 
 // meaning is the meaning of a path; unknown is one too.
-func meaning(method, path string) what {
+func meaning(method, path string) attributes {
 	i, err := request.Parse(method, &url.URL{Path: path})
 	switch {
 	case err != nil:
-		return what{odd: path}
+		return attributes{odd: path}
 	case !i.IsResource:
-		return what{path: i.Path, verb: i.Verb}
+		return attributes{path: i.Path, verb: i.Verb}
 	}
-	return what{verb: i.Verb, group: i.Group, version: i.Version, namespace: i.Namespace, resource: i.Resource, sub: i.Subresource, name: i.Name}
+	return attributes{verb: i.Verb, group: i.Group, version: i.Version, namespace: i.Namespace, resource: i.Resource, sub: i.Subresource, name: i.Name}
 }
 
 // plain decodes the parts once more.
-func (w what) plain() what {
-	for _, part := range []*string{&w.path, &w.odd, &w.group, &w.version, &w.namespace, &w.resource, &w.sub, &w.name} {
+func (a attributes) plain() attributes {
+	for _, part := range []*string{&a.path, &a.odd, &a.group, &a.version, &a.namespace, &a.resource, &a.sub, &a.name} {
 		*part = decoded(*part)
 	}
-	return w
+	return a
 }
 
 // decoded decodes a text leniently: invalid encodings stay, and the rest is decoded.

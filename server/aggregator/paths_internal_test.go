@@ -76,7 +76,7 @@ func TestWhatServersReadIsAuthorized(t *testing.T) {
 	}
 	pieces := []string{"/", "/", "/", "//", "a", "things", "namespaces", "..", ".", "%2f", "%2e", "%2E.", "%", ";", "..;x", `\`, "watch", "status", "proxy", "x"}
 	r := rand.New(rand.NewPCG(1, 2))
-	read := func(p string) what {
+	read := func(p string) attributes {
 		m := meaning(http.MethodGet, p).plain()
 		m.path = strings.TrimRight(m.path, "/")
 		return m

@@ -19,9 +19,9 @@ import (
 const (
 	// maxHeld bounds the messages in held, in bytes.
 	maxHeld = 2 << 20
-	// aside is how many sizes one goroutine determines; more are divided among as many goroutines as there
+	// sizesAtOnce is how many sizes one goroutine determines; more are divided among as many goroutines as there
 	// are processors.
-	aside = 4096
+	sizesAtOnce = 4096
 	// largeList is the number of items from which on messages are not cached: there would be no room.
 	largeList = 64 << 10
 )
@@ -42,7 +42,7 @@ func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
 		}
 	}
 	var err error
-	if len(unknown) > aside {
+	if len(unknown) > sizesAtOnce {
 		err = f.measureMany(unknown)
 	} else {
 		err = f.measure(unknown, f.turns())

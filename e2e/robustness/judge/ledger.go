@@ -36,11 +36,11 @@ type part struct {
 	scopes   map[history.Scope][]*version // each row once
 	initial  map[history.Scope][]*version
 	wide     map[history.Scope][]*version // those of all namespaces
-	first    map[history.Scope][]*version // of these, what is in initial
+	first    map[history.Scope][]*version // rows of all namespaces in initial
 	marks    map[history.Scope]*marks
 }
 
-// rows are the rows of a scope, and what was there before them.
+// rows returns the rows of a scope, and those from before the part.
 func (p *part) rows(s history.Scope) (initial, rows []*version) {
 	if s.Namespace == "" {
 		return p.first[s], p.wide[s]

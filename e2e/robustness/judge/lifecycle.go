@@ -160,8 +160,8 @@ func (j *judge) gone(r *history.Row, left map[history.Key]*history.Row, by []*hi
 	}
 }
 
-// Bounds of the time when an Event that nobody renews goes: the clocks of the table have whole seconds, and servers look for
-// what has expired every few seconds.
+// Bounds of the time at which an Event that no client renews is deleted: the table stores times in whole seconds, and
+// servers look for expired objects every few seconds.
 const (
 	earlyEvent = time.Second
 	lateEvent  = 30 * time.Second

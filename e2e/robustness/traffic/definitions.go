@@ -87,7 +87,7 @@ func (c *client) schemas(ctx context.Context) {
 	}
 }
 
-// granted is how long what was granted is tried: every second time for longer than it may take to work.
+// granted returns for how long the client uses a new right: every second time for longer than the right may take to work.
 func (c *client) granted(turn int) time.Duration {
 	if (turn+c.round)%2 == 0 {
 		return afterwards

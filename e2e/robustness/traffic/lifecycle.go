@@ -99,7 +99,7 @@ func (c *client) vacates(ctx context.Context) {
 	}
 }
 
-// absent waits until an object is gone. What is still there after that is noted.
+// absent waits until an object is gone, and notes an object that stays.
 func (c *client) absent(path string) bool {
 	last := ""
 	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(100 * time.Millisecond) {

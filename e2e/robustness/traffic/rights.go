@@ -50,8 +50,8 @@ func (c *client) must(ctx context.Context, admin *client, method, path, body str
 	return 0, nil, false
 }
 
-// revocations are the ways in which a right ends, each with what is deleted, or replaced: the account of the token, which may come
-// back with its name; the Secret that the token is bound to; the binding; the role, or its rules.
+// revocations are the ways in which a right ends, named after the object that the client deletes or replaces: the account of
+// the token, which may come back with its name; the Secret to which the token is bound; the binding; the role, or its rules.
 var revocations = []string{"account", "account-again", "secret", "binding", "role", "rules"}
 
 // rights is a service account whose tokens and rights are granted and revoked while it sends requests to every server.

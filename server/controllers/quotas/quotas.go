@@ -30,7 +30,8 @@ const (
 
 // Controller maintains the status of ResourceQuotas: it copies the limits from their spec, and counts the usage when a
 // quota is new or its limits change, when an object that counts is deleted, and at each resync. Admission adds new objects
-// to the usage.
+// to the usage. Unless its switch was named, the controller does not change a status for three seconds after a client has
+// written it.
 //
 // It counts all quotas of a namespace together, in one scan of the resources that they limit there: pods, services, claims
 // of volumes and of devices are decoded, others are only counted. Clients that may delete such objects cause these scans,
@@ -61,8 +62,8 @@ const (
 	// recheck is the delay before another count of a namespace whose count was lower than its recorded usage, or that had a
 	// limit unknown to admission: objects that were admitted may not have been stored at the count.
 	recheck = 5 * time.Second
-	// clientStatus is how long the controller leaves alone a status that a client has written itself: such a client reads
-	// it back, up to three seconds later as recorded answers show, and expects to find it with what was admitted since.
+	// clientStatus is how long the controller does not change a status that a client has written. Recorded answers show
+	// clients that read such a status back up to three seconds later, and expect only the usage that admission has added.
 	clientStatus = 3 * time.Second
 	// contended is the shortest delay before a retry for a quota that another client has written in the
 	// meantime; as after each write of a client, it is at least Base.Settle.

@@ -162,9 +162,8 @@ func TestQuotaThatAClientWrites(t *testing.T) {
 	}, runQuotas(settled))
 }
 
-// TestQuotaWhoseStatusAClientWrote: the controller leaves alone for three seconds what a client has written into the status,
-// but not what admission or the controller itself has, nor what is said to be written in the future, nor where the controller
-// was named.
+// TestQuotaWhoseStatusAClientWrote: the controller does not change a status for three seconds after a client has written it. It
+// does not wait after writes by admission or by itself, after writes with a time in the future, or if its switch was named.
 func TestQuotaWhoseStatusAClientWrote(t *testing.T) {
 	quotaOf := func(manager string, at time.Time) string {
 		return fmt.Sprintf(`{"metadata":{"managedFields":[{"manager":%q,"operation":"Update","apiVersion":"v1","time":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:status":{}},"subresource":"status"}]},`+

@@ -130,8 +130,8 @@ func (s *Scheduler) Usage() (running, waiting, users int) {
 	return len(s.running), s.waiters, len(s.users)
 }
 
-// catchUp does what is due: it frees seats, and levels lend and borrow. Like all unexported methods it is
-// called with s.mu held.
+// catchUp frees the seats that are due, and lets levels lend and borrow. Like all unexported methods, it must be called
+// with s.mu held.
 func (s *Scheduler) catchUp() (now time.Duration) {
 	now = s.now()
 	for len(s.extras) > 0 && s.extras[0].at <= now {

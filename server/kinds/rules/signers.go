@@ -57,7 +57,7 @@ func SignerName(name string, p *field.Path) field.ErrorList {
 	return errs
 }
 
-// firstFault is what is wrong with the first bad label of a part of a signer's name.
+// firstFault returns the errors of the first invalid label of a part of a signer's name.
 func firstFault(p *field.Path, part string, labels []string, check func(string) []string) (errs field.ErrorList) {
 	for _, label := range labels {
 		for _, m := range check(label) {

@@ -78,8 +78,8 @@ func encode(t *testing.T, v any) json.RawMessage {
 	return text
 }
 
-// TestDocuments: of every document of the oldest and of the newest release, with all versions served, the
-// Protobuf form is what is encoded here, and says the same as what gnostic makes of the JSON.
+// TestDocuments: every document of the oldest and of the newest release, with all versions served, has the same content in
+// Protobuf as gnostic's parse of its JSON form.
 func TestDocuments(t *testing.T) {
 	known := parts{}
 	for _, v := range []release.Version{release.Oldest, release.Newest} {
@@ -126,7 +126,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestDefinition: what is published of a definition with all that its schema may say.
+// TestDefinition: the same for the document of a definition whose schema has every field.
 func TestDefinition(t *testing.T) {
 	var props apiextensionsv1.JSONSchemaProps
 	decode(t, []byte(`{"type":"object","description":"d","example":{"a":[1]},"externalDocs":{"url":"u"},

@@ -72,7 +72,7 @@ var documents = []string{
 	   "clientCredentials":{"tokenUrl":"t"},"authorizationCode":{"authorizationUrl":"a","tokenUrl":"t"},"x-o":8}}}}}`,
 }
 
-// TestEncode: what is encoded says the same as what gnostic makes of the document.
+// TestEncode: an encoded document has the same content as gnostic's parse of it.
 func TestEncode(t *testing.T) {
 	all := slices.Clone(documents)
 	for _, s := range schemas {
@@ -177,7 +177,7 @@ func TestRefusalsNameTheMember(t *testing.T) {
 	}
 }
 
-// TestDepth: what is deep is not copied once more by each level.
+// TestDepth: the writer does not copy the content of a deep message once for each level.
 func TestDepth(t *testing.T) {
 	const depth = 3000
 	text := []byte(document(strings.Repeat(`{"items":`, depth) + `{"description":"` + strings.Repeat("d", 1<<20) + `"}` + strings.Repeat(`}`, depth)))
@@ -193,8 +193,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// FuzzEncode: of every schema that a definition may have, what is encoded says the same as what gnostic
-// makes of it.
+// FuzzEncode: every schema that a definition may have is encoded with the same content as gnostic's parse of it.
 func FuzzEncode(f *testing.F) {
 	for _, s := range schemas {
 		f.Add([]byte(s))
@@ -237,8 +236,8 @@ func encoded(t *testing.T, text string) *openapi_v3.Document {
 	return doc
 }
 
-// compare compares what is encoded with what gnostic made, but for the order of maps and the spelling of YAML,
-// which is read as clients do.
+// compare compares an encoded document with gnostic's, except for the order of maps and the spelling of YAML, which it
+// parses as clients do.
 func compare(t *testing.T, text string, want *openapi_v3.Document) {
 	t.Helper()
 	got := encoded(t, text)

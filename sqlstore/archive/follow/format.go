@@ -44,7 +44,7 @@ const (
 	kindEnd  uint8 = 3 // the segment is whole; nothing follows in it
 )
 
-// ErrDamaged: a file differs from what was written. It is archive's, because bases may be damaged, too.
+// ErrDamaged: a file does not match its checksums. It is the error of package archive, because bases may be damaged, too.
 var ErrDamaged = archive.ErrDamaged
 
 // errTorn: a segment ends in the middle of a frame, as a writer that was killed leaves it.

@@ -45,7 +45,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestMemoryOfNodes: a million dependents are a million nodes, and what is kept of owners goes with their last dependent.
+// TestMemoryOfNodes: a million dependents take a million nodes, and the state of an owner is freed with its last dependent.
 func TestMemoryOfNodes(t *testing.T) {
 	if node, edge := unsafe.Sizeof(node{}), unsafe.Sizeof(edge{}); node != 48 || edge != 24 {
 		t.Errorf("a node has %d bytes, and an edge %d", node, edge)

@@ -50,7 +50,7 @@ func Start(ctx context.Context) (*Server, error) {
 	return s, nil
 }
 
-// Installed returns an error that names what is missing to start a server.
+// Installed returns an error that names the programs that are missing to start a server.
 func Installed() error {
 	for _, name := range []string{"mariadb-install-db", "mariadbd"} {
 		if _, err := binary(name); err != nil {
