@@ -11,17 +11,16 @@ import (
 	"github.com/rowlock/rowlock/e2e/bench/record"
 )
 
-// contest is one load on several servers in turns.
-type contest struct {
+// againstRun measures several servers in turns.
+type againstRun struct {
 	*env
 	all    []*target
-	space  string           // the namespace on each of them, which is deleted in the end
-	filled map[*target]bool // the Pods of all reads are there
+	space  string           // the namespace on each server; sweep deletes it
+	filled map[*target]bool // servers that have the Pods for reads
 }
 
-// measureAgainst drives a server of ours and all others with the same loads: each load for
-// a while on one server after the other, and all of them again, so that what else the machine
-// does meets all alike.
+// measureAgainst compares rowlock with the servers of -against: it runs each load on one server after the other,
+// in several rounds, so that other work on the machine affects all servers alike.
 func measureAgainst(e *env) (err error) {
 	s, stop, err := e.start()
 	if err != nil {
@@ -32,10 +31,10 @@ func measureAgainst(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	c := &contest{env: e, all: append([]*target{ours}, e.against...), space: "bench-" + strings.ToLower(rand.Text()[:8]), filled: map[*target]bool{}}
+	c := &againstRun{env: e, all: append([]*target{ours}, e.against...), space: "bench-" + strings.ToLower(rand.Text()[:8]), filled: map[*target]bool{}}
 	defer func() { err = errors.Join(err, c.sweep()) }()
 	for _, t := range c.all {
-		if err := c.settle(t); err != nil {
+		if err := c.createNamespace(t); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
@@ -53,46 +52,46 @@ func measureAgainst(e *env) (err error) {
 	return c.watchers()
 }
 
-// settle makes the namespace on a server, as far as nobody else does it.
-func (c *contest) settle(t *target) error {
+// createNamespace creates the namespace and its default ServiceAccount on a server.
+func (c *againstRun) createNamespace(t *target) error {
 	client := t.client(overHTTP2)
 	if _, err := client.do("POST", "/api/v1/namespaces", "application/json", "", fmt.Appendf(nil, `{"metadata":{"name":%q}}`, c.space)); err != nil {
 		return err
 	}
-	// A lone API server has nobody that creates it; if somebody does, it exists.
+	// An API server without a controller-manager does not create it.
 	_, err := client.do("POST", c.at("serviceaccounts"), "application/json", "", []byte(`{"metadata":{"name":"default"}}`))
 	if answered(err, http.StatusConflict) {
 		err = nil
 	}
 	if err == nil {
-		_, err = client.read("/readyz") // it has connected to its database then
+		_, err = client.read("/readyz") // opens the connection
 	}
 	return err
 }
 
-// sweep deletes the objects created on other servers. Our own server is deleted as a whole.
-func (c *contest) sweep() (all error) {
+// sweep deletes the objects on the other servers. The rowlock server is deleted as a whole.
+func (c *againstRun) sweep() (all error) {
 	for _, t := range c.all[1:] {
 		client := t.client(overHTTP2)
 		for _, path := range []string{c.at("pods") + "?gracePeriodSeconds=0", c.at("configmaps"), c.leases(), "/api/v1/namespaces/" + c.space} {
 			if _, err := client.do("DELETE", path, "", "", nil); err != nil {
-				all = errors.Join(all, fmt.Errorf("%s: what was made there is not deleted: %w", t.name, err))
+				all = errors.Join(all, fmt.Errorf("%s: deleting %s: %w", t.name, path, err))
 			}
 		}
 	}
 	return all
 }
 
-func (c *contest) at(resource string) string {
+func (c *againstRun) at(resource string) string {
 	return "/api/v1/namespaces/" + c.space + "/" + resource
 }
 
-func (c *contest) leases() string {
+func (c *againstRun) leases() string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + c.space + "/leases"
 }
 
-// run has all servers under one load in turns.
-func (c *contest) run(l load) error {
+// run runs one load on all servers in turns.
+func (c *againstRun) run(l load) error {
 	if l.prepare != nil {
 		for _, t := range c.all {
 			if err := l.prepare(c, t); err != nil {
@@ -105,7 +104,7 @@ func (c *contest) run(l load) error {
 		for i, t := range c.all {
 			t.lookBehind()
 			r, err := t.drive(l.clients, c.seconds, func(client *client, w, n int) (int64, error) {
-				return l.one(c, client, turn{round, w, n})
+				return l.one(c, client, requestID{round, w, n})
 			})
 			if err == nil && r.rate == 0 {
 				err = errTooSoon
@@ -132,15 +131,15 @@ var measures = []struct {
 	{"processor time of one request side by side", "processor time", "ms", record.Lower, func(r result) float64 { return millis(r.cpu) }},
 }
 
-// compareAll records what each server did, and ours by each other's: the ratios of the rounds,
-// so that what disturbs a round is in both parts of its ratio.
-func (c *contest) compareAll(name string, results [][]result) {
+// compareAll records the figures of each server, and rowlock's ratio to each other server in each round:
+// what disturbs a round affects both parts of its ratio.
+func (c *againstRun) compareAll(name string, results [][]result) {
 	for _, m := range measures {
 		mine := of(results[0], m.of)
 		for i, t := range c.all {
 			values := of(results[i], m.of)
 			if slices.Contains(values, 0) {
-				continue // the processes are not on this machine, or it was not measured
+				continue // not measured, or the processes are on another machine
 			}
 			f := record.Of(m.group, name, m.unit, m.better, values...)
 			f.Server = t.name
@@ -157,19 +156,19 @@ func (c *contest) compareAll(name string, results [][]result) {
 	}
 }
 
-// answered reports whether an error is an answer of that status.
+// answered reports whether an error is an HTTP answer with that status.
 func answered(err error, code int) bool {
 	var refused *refusal
 	return errors.As(err, &refused) && refused.code == code
 }
 
-// turn is one request of one client.
-type turn struct{ round, worker, n int }
+// requestID identifies one request of one client.
+type requestID struct{ round, worker, n int }
 
-// name is one that nothing else has.
-func (t turn) name(prefix string) string {
+// name returns a unique object name.
+func (t requestID) name(prefix string) string {
 	return fmt.Sprintf("%s-%d-%d-%d", prefix, t.round, t.worker, t.n)
 }
 
-// count is another one for each request of a client.
-func (t turn) count() int { return t.round*1001 + t.n }
+// count returns a number that differs between the requests of a client.
+func (t requestID) count() int { return t.round*1001 + t.n }

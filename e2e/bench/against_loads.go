@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How much is there for reads and changes.
+// Numbers of objects.
 const (
 	contestPods   = 5000
 	contestNodes  = 500
@@ -17,24 +17,24 @@ const (
 	contestLeases = 32
 )
 
-// load is what servers are driven with. prepare makes what it needs, once for a server.
+// load is a kind of request. prepare creates the objects that it needs, once for each server.
 type load struct {
 	name    string
 	clients int
-	prepare func(c *contest, t *target) error
-	one     func(c *contest, client *client, at turn) (int64, error)
+	prepare func(c *againstRun, t *target) error
+	one     func(c *againstRun, client *client, at requestID) (int64, error)
 }
 
 var loads = []load{
 	{"create 1 KB ConfigMaps, 1 client", 1, nil, createConfigMap("one")},
 	{"create 1 KB ConfigMaps, 32 clients", 32, nil, createConfigMap("many")},
-	{"create 5 KB Pods, 32 clients", 32, nil, func(c *contest, client *client, at turn) (int64, error) {
+	{"create 5 KB Pods, 32 clients", 32, nil, func(c *againstRun, client *client, at requestID) (int64, error) {
 		return client.do("POST", c.at("pods"), "application/json", "", pod(at.name("new"), "", "a"))
 	}},
-	{"renew Leases, 32 clients", contestLeases, makeLeases, func(c *contest, client *client, at turn) (int64, error) {
+	{"renew Leases, 32 clients", contestLeases, makeLeases, func(c *againstRun, client *client, at requestID) (int64, error) {
 		return 0, renew(client, fmt.Sprintf("%s/node-%d", c.leases(), at.worker))
 	}},
-	{"get a Pod, 16 clients", 16, makePods, func(c *contest, client *client, at turn) (int64, error) {
+	{"get a Pod, 16 clients", 16, makePods, func(c *againstRun, client *client, at requestID) (int64, error) {
 		return client.do("GET", fmt.Sprintf("%s/p%d", c.at("pods"), (at.worker*31+at.n)%contestPods), "", "", nil)
 	}},
 	{"list 5,000 Pods as JSON, 4 clients", 4, makePods, listed("", "", false)},
@@ -43,33 +43,33 @@ var loads = []load{
 	{"list 5,000 Pods as Table, 4 clients", 4, makePods, listed("", tableType, false)},
 	{"list by label (2%), 4 clients", 4, makePods, listed("?labelSelector=app%3Da7", "", false)},
 	{"list by node name (10 Pods), 4 clients", 4, makePods, listed("?fieldSelector=spec.nodeName%3Dn7", "", false)},
-	{"a page of 500, 4 clients", 4, makePods, func(c *contest, client *client, _ turn) (int64, error) {
+	{"a page of 500, 4 clients", 4, makePods, func(c *againstRun, client *client, _ requestID) (int64, error) {
 		return client.do("GET", c.at("pods")+"?limit=500", "", "", nil)
 	}},
-	{"patch Pod status, 32 clients", 32, makePods, func(c *contest, client *client, at turn) (int64, error) {
+	{"patch Pod status, 32 clients", 32, makePods, func(c *againstRun, client *client, at requestID) (int64, error) {
 		pod := fmt.Sprintf("%s/p%d/status", c.at("pods"), at.worker*10+at.n%10)
 		return 0, patchStatus(client, pod, hostIP, at.count())
 	}},
-	{"apply 1 KB ConfigMaps, 32 clients", 32, nil, func(c *contest, client *client, at turn) (int64, error) {
+	{"apply 1 KB ConfigMaps, 32 clients", 32, nil, func(c *againstRun, client *client, at requestID) (int64, error) {
 		name := fmt.Sprintf("applied-%d-%d", at.worker, at.n%applyEach)
 		return 0, apply(client, c.at("configmaps"), name, appliedConfigMap(name, at.count()))
 	}},
 }
 
-func createConfigMap(prefix string) func(*contest, *client, turn) (int64, error) {
-	return func(c *contest, client *client, at turn) (int64, error) {
+func createConfigMap(prefix string) func(*againstRun, *client, requestID) (int64, error) {
+	return func(c *againstRun, client *client, at requestID) (int64, error) {
 		return client.do("POST", c.at("configmaps"), "application/json", "", configMap(at.name(prefix), 1000))
 	}
 }
 
-func listed(query, accept string, gzip bool) func(*contest, *client, turn) (int64, error) {
-	return func(c *contest, client *client, _ turn) (int64, error) {
+func listed(query, accept string, gzip bool) func(*againstRun, *client, requestID) (int64, error) {
+	return func(c *againstRun, client *client, _ requestID) (int64, error) {
 		client.gzip = gzip
 		return client.do("GET", c.at("pods")+query, "", accept, nil)
 	}
 }
 
-func makeLeases(c *contest, t *target) error {
+func makeLeases(c *againstRun, t *target) error {
 	client := t.client(overHTTP2)
 	for i := range contestLeases {
 		if _, err := client.do("POST", c.leases(), "application/json", "", lease(fmt.Sprintf("node-%d", i))); err != nil {
@@ -79,9 +79,9 @@ func makeLeases(c *contest, t *target) error {
 	return nil
 }
 
-// makePods makes the Pods of all reads, once, in place of those that creates have made: these
-// are not as many on all servers.
-func makePods(c *contest, t *target) error {
+// makePods creates the Pods for reads once, and deletes those of the create load, whose number differs between
+// servers.
+func makePods(c *againstRun, t *target) error {
 	if c.filled[t] {
 		return nil
 	}
@@ -95,9 +95,9 @@ func makePods(c *contest, t *target) error {
 	})
 }
 
-// watchers have 500 watches see the same ConfigMaps come, at 50 a second, on each server in
-// turns: from the start of a write to its arrival.
-func (c *contest) watchers() error {
+// watchers measures the delay from the start of a write to its event, with 500 watches and 50 creates of
+// ConfigMaps a second, on each server in turns.
+func (c *againstRun) watchers() error {
 	results := make([][]result, len(c.all))
 	for round := range max(1, c.pairs) {
 		for i, t := range c.all {
@@ -112,7 +112,7 @@ func (c *contest) watchers() error {
 	return nil
 }
 
-func (c *contest) watched(t *target, round int) (r result, err error) {
+func (c *againstRun) watched(t *target, round int) (r result, err error) {
 	writer := t.client(false)
 	from, err := revision(writer)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *contest) watched(t *target, round int) (r result, err error) {
 	return r, nil
 }
 
-// refusal is an answer that is an error.
+// refusal is an error that the server answered.
 type refusal struct {
 	what string
 	code int

@@ -54,13 +54,15 @@ func TestNoTargets(t *testing.T) {
 	}
 }
 
-// TestChosen: other servers are measured instead of everything else, but with churn and writers if these are all.
+// TestChosen: -run selects by the current and the former name. -against replaces all measurements, unless -run selects only churn and writers.
 func TestChosen(t *testing.T) {
 	for _, c := range []struct {
 		run, against string
 		want         []string
 	}{
 		{"^g", "", []string{"get", "garbage"}},
+		{"fairness", "", []string{"fairness"}},
+		{"^elephant$", "", []string{"fairness"}}, // the former name
 		{"churn|writers", "", []string{"churn", "writers"}},
 		{"churn|writers", "https://h:1", []string{"churn", "writers"}},
 		{"^writers$", "https://h:1", []string{"writers"}},

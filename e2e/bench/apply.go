@@ -12,7 +12,7 @@ const (
 	applyEach   = 10 // objects that each client applies, one after the other
 )
 
-// measureApply makes controllers apply their objects, a little different each time.
+// measureApply measures server-side apply of objects with one changed field.
 func measureApply(e *env) error {
 	for _, kind := range []struct {
 		name, path string
@@ -60,13 +60,13 @@ func apply(c *client, collection, name string, body []byte) error {
 	return err
 }
 
-// appliedConfigMap differs from i to i in one of its four keys.
+// appliedConfigMap returns a ConfigMap; one of its four keys depends on i.
 func appliedConfigMap(name string, i int) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":{"app":"bench"}},"data":{"mode":"fast","level":"info","payload":%q,"round":"%d"}}`,
 		name, strings.Repeat("x", 1000), i)
 }
 
-// appliedDeployment is a Deployment as operators apply it, with another image from i to i.
+// appliedDeployment returns a typical Deployment; its image depends on i.
 func appliedDeployment(name string, i int) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"app":%q,"tier":"backend"}},"spec":{"replicas":3,"selector":{"matchLabels":{"app":%q}},
 "template":{"metadata":{"labels":{"app":%q}},"spec":{"serviceAccountName":"bench","containers":[{"name":"main","image":"registry.example/app:1.%d","args":["--listen=:8080","--level=info"],

@@ -22,7 +22,7 @@ const (
 	backupWriters = 16
 )
 
-// paced has the figures of a server that receives backupRate writes a second.
+// paced holds the figures of a server under backupRate writes a second.
 type paced struct {
 	cpu, follower time.Duration // processor time a second: of the server, and of a separate follower
 	p50, p99      time.Duration
@@ -30,24 +30,24 @@ type paced struct {
 	lag           float64 // most seconds that a backup in the server was behind
 }
 
-// measureBackup: the cost of following a server with steady writes, in the server and in a separate process,
-// its lag, and the duration of a restore.
+// measureBackup measures the cost and the lag of a continuous backup under steady writes, in the server and in a
+// separate process, and the duration of a restore.
 func measureBackup(e *env) error {
-	for _, way := range []string{"without a backup", "backup in the server", "backup as a process"} {
-		if !e.only.MatchString(way) {
+	for _, variant := range []string{"without a backup", "backup in the server", "backup as a process"} {
+		if !e.only.MatchString(variant) {
 			continue
 		}
 		var all []paced
 		for range e.pairs {
-			p, err := e.backedUp(way)
+			p, err := e.backedUp(variant)
 			if err != nil {
-				return fmt.Errorf("%s: %w", way, err)
+				return fmt.Errorf("%s: %w", variant, err)
 			}
 			all = append(all, p)
 		}
 		slices.SortFunc(all, func(a, b paced) int { return int(a.cpu - b.cpu) })
 		m := all[len(all)/2]
-		e.report(fmt.Sprintf("%d writes/s, %s", backupRate, way), "%.0f/s   p50 %v   p99 %v   cpu %v a second (%v to %v)   follower %v   at most %.2f s behind",
+		e.report(fmt.Sprintf("%d writes/s, %s", backupRate, variant), "%.0f/s   p50 %v   p99 %v   cpu %v a second (%v to %v)   follower %v   at most %.2f s behind",
 			m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.cpu.Round(time.Millisecond), all[0].cpu.Round(time.Millisecond), all[len(all)-1].cpu.Round(time.Millisecond), m.follower.Round(time.Millisecond), m.lag)
 	}
 	if !e.only.MatchString("restore") {
@@ -56,14 +56,14 @@ func measureBackup(e *env) error {
 	return e.restores()
 }
 
-func (e *env) backedUp(way string) (p paced, err error) {
+func (e *env) backedUp(variant string) (p paced, err error) {
 	dir, err := os.MkdirTemp("", "rowlock-bench-backup-")
 	if err != nil {
 		return p, err
 	}
 	defer os.RemoveAll(dir)
 	var args []string
-	if way == "backup in the server" {
+	if variant == "backup in the server" {
 		args = append(args, "--backup-dir="+filepath.Join(dir, "backup"))
 	}
 	s, stop, err := e.start(args...)
@@ -75,13 +75,13 @@ func (e *env) backedUp(way string) (p paced, err error) {
 		return p, err
 	}
 	pid := 0
-	if way == "backup as a process" {
+	if variant == "backup as a process" {
 		cmd, err := follower(s, filepath.Join(dir, "backup"))
 		if err != nil {
 			return p, err
 		}
 		defer func() {
-			_ = cmd.Process.Kill() // it has nothing to say any more
+			_ = cmd.Process.Kill() // its output is not needed
 			_ = cmd.Wait()
 		}()
 		pid = cmd.Process.Pid
@@ -105,7 +105,7 @@ func follower(s *harness.Server, dir string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// pace writes at backupRate for as long as rates are measured. write is the n-th write.
+// pace calls write backupRate times a second for e.seconds.
 func (e *env) pace(s *harness.Server, follower int, write func(c *client, n int) error) (p paced, err error) {
 	var mu sync.Mutex
 	var latencies []time.Duration
@@ -155,15 +155,15 @@ func (e *env) pace(s *harness.Server, follower int, write func(c *client, n int)
 	return p, nil
 }
 
-// changing is a ConfigMap of a kilobyte that is another each time, for a server does not
-// write what does not change; half of it is such that no compression helps.
+// changing returns a ConfigMap of 1 KB that depends on i, because a server skips writes without a change. Half of
+// it is incompressible.
 func changing(name string, i int) []byte {
 	var noise [256]byte
 	rand.NewChaCha8([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}).Read(noise[:])
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":"%d","noise":"%x","v":%q}}`, name, i, noise, strings.Repeat("v", 400))
 }
 
-// worstLag asks a server again and again how far its backup is behind.
+// worstLag polls the lag of the backup until ended is closed, and returns the largest.
 func worstLag(s *harness.Server, ended <-chan struct{}) (worst float64) {
 	c, err := newClient(s)
 	if err != nil {
@@ -179,7 +179,7 @@ func worstLag(s *harness.Server, ended <-chan struct{}) (worst float64) {
 	}
 }
 
-// restores measures how long everything takes to be restored, from a base and as many commits.
+// restores measures the duration of a restore from a base and commits.
 func (e *env) restores() error {
 	dir, err := os.MkdirTemp("", "rowlock-bench-restore-")
 	if err != nil {
@@ -192,7 +192,7 @@ func (e *env) restores() error {
 		return err
 	}
 	defer stop()
-	time.Sleep(3 * time.Second) // the base is taken before: all objects come from the log
+	time.Sleep(3 * time.Second) // the base is written first, so the log has all objects
 	if err := fill(s, e.objects, configMaps, func(i int) []byte { return configMap(fmt.Sprintf("c%d", i), 1000) }); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (e *env) restores() error {
 	return nil
 }
 
-// gauge reads one metric; 0 where there is none.
+// gauge reads a metric; 0 if it does not exist.
 func (c *client) gauge(name string) float64 {
 	resp, err := c.open("GET", "/metrics", "", "", nil)
 	if err != nil {

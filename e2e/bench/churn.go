@@ -15,7 +15,7 @@ import (
 
 const churnBytes = 500 // of the payload of each ConfigMap
 
-// churnLoad is the kind and the amount of the clients' requests.
+// churnLoad describes the requests of the clients.
 type churnLoad struct {
 	name     string
 	clients  []int
@@ -24,10 +24,10 @@ type churnLoad struct {
 	two      bool // also with two servers on one PostgreSQL database
 }
 
-// contestant is a server that takes part.
+// contestant is a server to compare.
 type contestant struct {
 	name  string
-	store string            // of a server that each round starts afresh; "": SQLite
+	store string            // of a server that each round starts; "": SQLite
 	bin   string            // its binary
 	two   bool              // there are two servers
 	other *target           // the server of -against
@@ -44,14 +44,14 @@ type churning struct {
 	end    func() error
 }
 
-// measureChurn has clients create and update ConfigMaps as fast as they can while 25 watchers follow
-// the collection: rowlock on SQLite, on PostgreSQL too with -store postgres, the builds of -builds, and the
-// servers of -against, in turns.
+// measureChurn measures clients that create and update ConfigMaps without a pause while 25 watchers watch the
+// collection: rowlock on SQLite (with -store postgres on PostgreSQL too), the binaries of -builds, and the servers of
+// -against, in turns.
 func measureChurn(e *env) error {
 	return e.churnInTurns(churnLoad{name: "churn", clients: []int{200, 1000}, watchers: 25, updates: 4})
 }
 
-// measureWriters has few and many clients create ConfigMaps, without watchers, in the same way.
+// measureWriters measures few and many clients that create ConfigMaps, without watchers, in the same variant.
 func measureWriters(e *env) error {
 	return e.churnInTurns(churnLoad{name: "writers", clients: []int{32, 1000}, two: true})
 }
@@ -82,9 +82,9 @@ func (e *env) churnInTurns(l churnLoad) error {
 }
 
 // build is a binary of rowlock.
-type build struct{ name, path string } // "" for the one that the bench makes
+type build struct{ name, path string } // path "": the binary that the bench builds
 
-// ownBuilds are this build and those of -builds.
+// ownBuilds returns this build and those of -builds.
 func (e *env) ownBuilds() ([]build, error) {
 	all := []build{{"rowlock", ""}}
 	for _, entry := range strings.FieldsFunc(e.builds, func(r rune) bool { return r == ',' }) {
@@ -97,7 +97,7 @@ func (e *env) ownBuilds() ([]build, error) {
 	return all, nil
 }
 
-// contestants are this build and those of -builds on each database, and the others.
+// contestants returns this build and those of -builds on each database, and the servers of -against.
 func (e *env) contestants(l churnLoad) (all []*contestant, err error) {
 	builds, err := e.ownBuilds()
 	if err != nil {
@@ -127,12 +127,12 @@ func (e *env) contestants(l churnLoad) (all []*contestant, err error) {
 	return all, nil
 }
 
-// enter starts the contestant for one round, or meets one that runs.
+// enter starts the contestant for one round, or connects to a running one.
 func (e *env) enter(c *contestant, space string) (*churning, error) {
 	if c.other != nil {
 		in := &churning{target: c.other, space: space, watch: churnWatch{Entry: c.entry}}
-		in.end = func() error { return (&contest{env: e, space: space, all: []*target{nil, c.other}}).sweep() }
-		return in, (&contest{env: e, space: space}).settle(c.other)
+		in.end = func() error { return (&againstRun{env: e, space: space, all: []*target{nil, c.other}}).sweep() }
+		return in, (&againstRun{env: e, space: space}).createNamespace(c.other)
 	}
 	dir, err := os.MkdirTemp("", "rowlock-bench-")
 	if err != nil {
@@ -169,7 +169,7 @@ func (e *env) enter(c *contestant, space string) (*churning, error) {
 	}
 	if err == nil {
 		in.watch = churnWatch{URL: in.url, DataDir: in.server.DataDir}
-		err = (&contest{env: e, space: space}).settle(in.target)
+		err = (&againstRun{env: e, space: space}).createNamespace(in.target)
 	}
 	if err != nil {
 		return nil, errors.Join(err, in.end())
@@ -177,12 +177,12 @@ func (e *env) enter(c *contestant, space string) (*churning, error) {
 	return in, nil
 }
 
-// churnMeasures are the figures of a round. Those with a goal are compared with the servers of others, and the rate on
-// PostgreSQL with that on SQLite.
+// churnMeasures are the figures of a round. Figures with a goal are compared with the servers of -against, and the rate
+// on PostgreSQL with that on SQLite.
 var churnMeasures = []struct {
 	name, unit string
 	better     record.Better
-	goal       float64 // of the ratio to a server of others; 0: none
+	goal       float64 // of the ratio to a server of -against; 0: none
 	events     bool    // it needs watchers
 	of         func(churned) float64
 }{
@@ -201,7 +201,7 @@ var churnMeasures = []struct {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// compareChurn keeps the figures of all, and the ratios of those that were measured in the same rounds.
+// compareChurn records the figures of all contestants, and the ratios of those that were measured in the same rounds.
 func (e *env) compareChurn(l churnLoad, all []*contestant, clients int) {
 	for _, m := range churnMeasures {
 		if m.events && l.watchers == 0 {
@@ -243,7 +243,7 @@ func (e *env) compareChurn(l churnLoad, all []*contestant, clients int) {
 	}
 }
 
-// churnRatios are those of the rounds; none if a server did not take part, or a value is 0.
+// churnRatios returns the ratio in each round; none if a server did not take part, or a value is 0.
 func churnRatios(a, b []churned, value func(churned) float64) (ratios []float64) {
 	mine, theirs := churnValues(a, value), churnValues(b, value)
 	if len(mine) != len(theirs) || slices.Contains(theirs, 0) {

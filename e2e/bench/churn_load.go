@@ -15,7 +15,7 @@ import (
 
 // churned is the result of one round.
 type churned struct {
-	writes             result        // those that were acknowledged, and how long clients waited for them
+	writes             result        // acknowledged writes, and their latencies
 	cpu, behind        time.Duration // of the server, and of its database, for a write with all its events
 	lag50, lag99       time.Duration // from the acknowledgement to the arrival of an event, over all events
 	due                int           // events: each acknowledged write at each watcher
@@ -34,8 +34,8 @@ func (r churned) String() string {
 	return text
 }
 
-// churnOnce is one round: the watchers open their watches, the clients their connections, and all of these write
-// until the time is over. Then the watchers have until nothing comes any more.
+// churnOnce runs one round: the watchers open their watches and the clients their connections, the clients write for
+// e.seconds, and the watchers read until no more events arrive.
 func (e *env) churnOnce(l churnLoad, c *contestant, clients, round int) (r churned, err error) {
 	in, err := e.enter(c, fmt.Sprintf("churn-%d-%d-%d", os.Getpid(), clients, round))
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *env) churnOnce(l churnLoad, c *contestant, clients, round int) (r churn
 	return r, profiled()
 }
 
-// findProcesses says which processes are the server and which its database, if they are on this machine.
+// findProcesses finds the processes of the server and of its database if they are on this machine.
 func (in *churning) findProcesses() {
 	in.lookBehind()
 	if u := strings.LastIndexByte(in.url, ':'); len(in.pids) > 0 {
@@ -130,7 +130,7 @@ func (r *churned) count(acks map[uint64]int64, seen churnSeen) {
 	}
 }
 
-// churner is one client. acked has the time of each acknowledgement, by the number of the write; 0: it failed.
+// churner is a client. acked holds the time of each acknowledgement, by the number of the write; 0: the write failed.
 type churner struct {
 	*client
 	path    string
@@ -155,13 +155,13 @@ func (c *churner) write(n int) error {
 		if !answered(err, http.StatusTooManyRequests) {
 			return err
 		}
-		time.Sleep(time.Second) // as the servers say and clients do
+		time.Sleep(time.Second) // the usual Retry-After
 	}
 }
 
 var churnPayload = strings.Repeat("x", churnBytes)
 
-// connectAll has each client open its connection, some at a time.
+// connectAll opens the connections of all clients, at most 16 at a time.
 func connectAll(all []*churner, path string) error {
 	var wg sync.WaitGroup
 	places := make(chan struct{}, 16)
@@ -177,7 +177,7 @@ func connectAll(all []*churner, path string) error {
 	return errors.Join(failed...)
 }
 
-// churnAll has all clients write for d.
+// churnAll runs all clients for d.
 func churnAll(all []*churner, d time.Duration) (r result, failed int) {
 	var wg sync.WaitGroup
 	var errs atomic.Int64

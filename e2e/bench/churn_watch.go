@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// churnWatch is the order that the process of the watchers reads first. The watchers have a process of their own, as those of a
-// cluster have: they must not wait until the clients that write leave them a processor.
+// churnWatch is the first message to the process of the watchers. The watchers run in a process of their own, so that they do
+// not compete with the writing clients for goroutines.
 type churnWatch struct {
 	URL, DataDir string // of a server of the bench, or
 	Entry        string // of the list of -against
@@ -29,7 +29,7 @@ type churnWatch struct {
 	Watchers     int
 }
 
-// churnSeen is the events that the watchers saw.
+// churnSeen holds the events that the watchers received.
 type churnSeen struct {
 	Watchers [][]arrival // by watcher
 	Ended    int         // watches that the server ended; each was renewed
@@ -42,7 +42,7 @@ type arrival struct {
 
 const (
 	churnWatchArgument = "churn-watchers"
-	churnQuiet         = 10 * time.Second // nothing has come for so long: nothing will
+	churnQuiet         = 10 * time.Second // without an event, the round ends
 	churnPatience      = 3 * time.Minute
 )
 
@@ -81,7 +81,7 @@ func (w churnWatch) start(ctx context.Context) (*churnProcess, error) {
 	return p, nil
 }
 
-// collect waits until each watcher has seen so many events, or nothing comes any more.
+// collect waits until each watcher has received so many events, or no more arrive.
 func (p *churnProcess) collect(due int) (seen churnSeen, err error) {
 	if err := errors.Join(p.in.Encode(due), p.out.Decode(&seen)); err != nil {
 		return seen, fmt.Errorf("the watchers: %w", err)
@@ -94,14 +94,14 @@ func (p *churnProcess) stop() {
 	_ = p.cmd.Wait()
 }
 
-// churnWatcher is one of them.
+// churnWatcher is one watcher.
 type churnWatcher struct {
 	*client
 	path  string
 	last  string // the newest resource version that it has seen
 	mu    sync.Mutex
 	seen  []arrival
-	ended *atomic.Int64 // of all of them, as is came
+	ended *atomic.Int64 // shared by all watchers, like came
 	came  *atomic.Int64 // when an event came last
 }
 
@@ -109,8 +109,8 @@ func newChurnWatcher(c *client, w churnWatch) *churnWatcher {
 	return &churnWatcher{client: c, path: w.Path, last: w.From, ended: new(atomic.Int64), came: new(atomic.Int64)}
 }
 
-// beChurnWatchers is the process.
-func beChurnWatchers() error {
+// runChurnWatchers is the process of the watchers.
+func runChurnWatchers() error {
 	in, out := gob.NewDecoder(os.Stdin), gob.NewEncoder(os.Stdout)
 	var w churnWatch
 	if err := in.Decode(&w); err != nil {
@@ -139,7 +139,7 @@ func beChurnWatchers() error {
 	came.Store(time.Now().UnixNano())
 	for began := time.Now(); time.Since(began) < churnPatience && time.Since(time.Unix(0, came.Load())) < churnQuiet; time.Sleep(20 * time.Millisecond) {
 		if churnSaw(all, due) {
-			time.Sleep(200 * time.Millisecond) // an event that comes twice comes now
+			time.Sleep(200 * time.Millisecond) // duplicates would arrive now
 			if time.Since(time.Unix(0, came.Load())) >= 200*time.Millisecond {
 				break
 			}
@@ -178,8 +178,8 @@ func (c *churnWatcher) watch() (*http.Response, error) {
 	return c.open(http.MethodGet, c.path+"?watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion="+c.last, "", "", nil)
 }
 
-// follow reads a watch, and renews it where it ended when the server ends it; from the present on if the
-// server does not have that revision any more.
+// follow reads a watch. When the server ends it, follow watches again from the last revision, or from the newest one if
+// the server answers 410.
 func (c *churnWatcher) follow(resp *http.Response) {
 	for {
 		if resp != nil {
@@ -209,7 +209,7 @@ func (c *churnWatcher) readEvents(body io.Reader) {
 			return
 		}
 		if bytes.HasPrefix(line, []byte(`{"type":"ERROR"`)) {
-			c.last = "0" // too old, or worse: the answer to the next watch says which
+			c.last = "0" // the answer to the next watch has the error
 			if from, err := revision(c.client); err == nil {
 				c.last = from
 			}
@@ -229,7 +229,7 @@ func (c *churnWatcher) readEvents(body io.Reader) {
 	}
 }
 
-// between is the part of a line between two words; nil: the line does not have both.
+// between returns the part of a line between two strings; nil if the line does not have both.
 func between(line []byte, before, after string) []byte {
 	_, line, _ = bytes.Cut(line, []byte(before))
 	line, _, found := bytes.Cut(line, []byte(after))

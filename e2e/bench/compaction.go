@@ -22,8 +22,8 @@ import (
 
 const pace = 500 // writes a second
 
-// measurePast: a page of 500 at an exact revision, from the newest to the oldest,
-// of 2,000 objects with little and with much history.
+// measurePast measures pages of 500 at exact revisions, from the newest to the oldest, of 2,000 objects with
+// little and with much history.
 func measurePast(e *env) error {
 	const n = 2000
 	for _, versions := range []int{3, 11, 51} {
@@ -66,8 +66,8 @@ func (e *env) past(n, versions int) error {
 	return nil
 }
 
-// measureCompaction: objects of 2 KB with past versions; all but one of each object's
-// are compacted while 500 writes a second go on.
+// measureCompaction measures the compaction of all but one past version of each object, under 500 writes a
+// second. Objects have 2 KB.
 func measureCompaction(e *env) error {
 	dir, err := os.MkdirTemp("", "rowlock-bench-")
 	if err != nil {
@@ -136,8 +136,8 @@ func (e *env) whileCompacting(s *harness.Server, store string, n, versions int, 
 	return nil
 }
 
-// updates writes at a steady pace until d has passed or done says so. A write's
-// latency counts from when it was due.
+// updates writes at a steady pace until d has passed or done returns true. The latency of a write counts from
+// the time when it was due.
 func updates(s *harness.Server, objects int, d time.Duration, done func() bool) (result, error) {
 	const workers = 32
 	var clients []*client
@@ -151,7 +151,7 @@ func updates(s *harness.Server, objects int, d time.Duration, done func() bool) 
 	body := strings.Repeat("y", 2000)
 	began, late, asked := time.Now(), until(d), time.Now()
 	over := func() bool {
-		if late() || done == nil || time.Since(asked) < 500*time.Millisecond { // what done asks is a statement
+		if late() || done == nil || time.Since(asked) < 500*time.Millisecond { // done runs a statement
 			return late()
 		}
 		asked = time.Now()
@@ -165,11 +165,11 @@ func updates(s *harness.Server, objects int, d time.Duration, done func() bool) 
 	})
 }
 
-// objectName scatters the order of writes over the order of keys.
+// objectName maps successive writes to scattered keys.
 func objectName(i, objects int) string { return fmt.Sprintf("c%07d", i*7919%objects) }
 
-// seedOnce is seed, except that a SQLite file is kept as -seed says, and copied from there
-// once it exists: filling a large one takes minutes.
+// seedOnce is like seed, but keeps a SQLite file as -seed and copies it in later runs: filling a large one
+// takes minutes.
 func (e *env) seedOnce(dir, store string, objects, versions int) error {
 	path, ok := strings.CutPrefix(store, "sqlite:")
 	if e.seed == "" || !ok {
@@ -183,7 +183,7 @@ func (e *env) seedOnce(dir, store string, objects, versions int) error {
 	if err := copyFile(path, e.seed); err != nil {
 		return err
 	}
-	syscall.Sync() // what the copy left to be written is not the measurement's
+	syscall.Sync() // the copy's dirty pages must not disturb the measurement
 	return nil
 }
 
@@ -201,7 +201,7 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// seed fills an empty store with ConfigMaps by restoring a backup made here.
+// seed writes a backup of ConfigMaps, and restores it into an empty store.
 func seed(dir, store string, objects, versions int) error {
 	path := filepath.Join(dir, "seed")
 	f, err := os.Create(path)
@@ -223,8 +223,7 @@ func seed(dir, store string, objects, versions int) error {
 	return nil
 }
 
-// writeSeed writes a backup. All but the newest version of each object were
-// written two hours ago.
+// writeSeed writes a backup in which all but the newest version of each object are two hours old.
 func writeSeed(f io.Writer, objects, versions int) error {
 	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
 	if err != nil {
@@ -235,7 +234,7 @@ func writeSeed(f io.Writer, objects, versions int) error {
 	now := time.Now().UTC()
 	stamp := func(t time.Time) string { return t.Format(time.RFC3339Nano) }
 	fmt.Fprintf(out, `{"format":"rowlock-backup","version":1,"driver":"bench","clusterID":"bench","revision":%d,"floor":0,"taken":%q}`+"\n", versions*objects, stamp(now))
-	// As hard to compress as manifests are, which repeat words and hold names and digests.
+	// As compressible as manifests, which have repeated words, names and digests.
 	digest := sha256.Sum256([]byte("seed"))
 	payload := strings.Repeat("some words of a manifest ", 34)
 	unlike := make([]byte, 400)

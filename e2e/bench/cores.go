@@ -18,13 +18,13 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// groupSizes are those of the commits that are measured; mostRows is what the server puts into one.
+// groupSizes are the numbers of rows of the measured commits; mostRows is the server's limit.
 var groupSizes = []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
 
 const mostRows = 512
 
-// measureCores measures what of a create only one at a time can do, and the rest of it, and
-// plays servers with more processors with that.
+// measureCores measures the serial and the parallel part of a create, and simulates servers with more
+// processors from both.
 func measureCores(e *env) error {
 	request, err := e.requestAlone()
 	if err != nil {
@@ -56,7 +56,7 @@ func measureCores(e *env) error {
 	return nil
 }
 
-// requestAlone is the processor time of the server, without that of a database, for a create.
+// requestAlone returns the server's processor time for a create, without that of a separate database.
 func (e *env) requestAlone() (time.Duration, error) {
 	s, stop, err := e.start()
 	if err != nil {
@@ -76,8 +76,8 @@ func (e *env) createTime(s *harness.Server) (time.Duration, error) {
 	return r.cpu, err
 }
 
-// measureGroups is what commits of groups take with a driver alone, and a disk that writes as
-// many bytes and waits for them in the same folder, in turns.
+// measureGroups measures, in turns, commits of groups with the driver alone, and writes with fsync of as many
+// bytes in the same folder.
 func (e *env) measureGroups(dir string) ([]cores.Group, error) {
 	store, err := e.newStore(dir)
 	if err != nil {
@@ -108,7 +108,7 @@ func (e *env) measureGroups(dir string) ([]cores.Group, error) {
 	return groups, errors.Join(disk.Close(), d.Close())
 }
 
-// groupOf tells medians. What the disk takes of a commit is what it takes of as many bytes.
+// groupOf returns medians. The disk's part of a commit is the time to write and sync as many bytes.
 func groupOf(ctx context.Context, d sqlstore.Driver, disk *disk, size int, n *int, long time.Duration) (g cores.Group, err error) {
 	value := configMap("x", 1000)
 	var commits, flushes []time.Duration
@@ -141,7 +141,7 @@ func groupOf(ctx context.Context, d sqlstore.Driver, disk *disk, size int, n *in
 	return g, nil
 }
 
-// disk is a file that is written over and over, as a write-ahead log is.
+// disk is a file that is overwritten repeatedly, like a write-ahead log.
 type disk struct {
 	*os.File
 	at int64
@@ -163,7 +163,7 @@ func newDisk(path string) (*disk, error) {
 	return &disk{File: f}, nil
 }
 
-// flush writes so many bytes, in pages as a log has them, and waits for the disk.
+// flush writes so many bytes in whole pages, and syncs them.
 func (d *disk) flush(bytes int) (time.Duration, error) {
 	bytes = (bytes + 3*4096) &^ 4095 // at least a page of each tree
 	if d.at+int64(bytes) > diskSize {

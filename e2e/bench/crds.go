@@ -22,7 +22,7 @@ const (
 	definitionsRest = 75 * time.Second
 )
 
-// manyKinds is a server with many definitions.
+// manyKinds is a server with many CustomResourceDefinitions.
 type manyKinds struct {
 	*env
 	s     *harness.Server
@@ -31,9 +31,8 @@ type manyKinds struct {
 	empty memory
 }
 
-// measureCRDs: the cost of definitions of real size, -kinds of them: installing them, with discovery requests
-// at the same time, memory before and after each is used, and the cost of a change of one for readers of the
-// OpenAPI documents.
+// measureCRDs measures the cost of -kinds definitions of real size: their installation under discovery requests,
+// their memory before and after use, and what a change of one costs readers of the OpenAPI documents.
 func measureCRDs(e *env) error {
 	m := &manyKinds{env: e}
 	set := operators.New(e.number)
@@ -65,15 +64,14 @@ func measureCRDs(e *env) error {
 	return nil
 }
 
-// weigh tells what the server has more than when it was empty, for each definition.
+// weigh reports the server's additional memory for each definition, compared with the empty server.
 func (m *manyKinds) weigh(when string, now memory) {
 	each := (now.rss - m.empty.rss) * 1024 / float64(len(m.all))
 	m.report("... memory "+when, "%.0f KB each; %v", each, now)
-	m.kept.Add(record.Of("a definition of many", "resident "+when, "KB", record.Lower, each))
+	m.record.Add(record.Of("a definition of many", "resident "+when, "KB", record.Lower, each))
 }
 
-// meanwhile sends 50 requests a second over a connection of its own until over is closed. done returns the
-// durations of the answers.
+// meanwhile sends 50 requests a second over one connection until over is closed. done returns their latencies.
 func (m *manyKinds) meanwhile(over <-chan struct{}, ask func(c *client, i int) error) (done func() (result, error)) {
 	var r result
 	var err error
@@ -100,8 +98,8 @@ func (m *manyKinds) meanwhile(over <-chan struct{}, ask func(c *client, i int) e
 	}
 }
 
-// install makes all definitions, until objects of each can be listed, while a client asks for
-// discovery all the time, and another for what takes nothing to answer: it waits for a processor alone.
+// install creates all definitions and waits until objects of each can be listed. Meanwhile a client reads
+// discovery, and another reads a trivial answer, which shows the wait for a processor.
 func (m *manyKinds) install() error {
 	over := make(chan struct{})
 	discovery := m.meanwhile(over, func(c *client, i int) error {
@@ -137,9 +135,9 @@ func (m *manyKinds) install() error {
 	thousand := took.Seconds() * 1000 / float64(len(m.all))
 	m.report("... installed", "%v (written after %v), cpu %v each; a thousand take %.1f s; discovery p50 %v p99 %v; what takes nothing to answer p50 %v p99 %v", took.Round(time.Millisecond), written.Round(time.Millisecond),
 		(used / time.Duration(len(m.all))).Round(10*time.Microsecond), thousand, discovered.p50.Round(10*time.Microsecond), discovered.p99.Round(10*time.Microsecond), floor.p50.Round(10*time.Microsecond), floor.p99.Round(10*time.Microsecond))
-	m.kept.Add(record.Of("a definition of many", "a thousand installed", "s", record.Lower, thousand))
-	m.kept.Add(record.Of("a definition of many", "discovery p99 meanwhile", "ms", record.Lower, float64(discovered.p99.Microseconds())/1000))
-	m.kept.Add(record.Of("a definition of many", "p99 meanwhile of what takes nothing to answer", "ms", record.Lower, float64(floor.p99.Microseconds())/1000))
+	m.record.Add(record.Of("a definition of many", "a thousand installed", "s", record.Lower, thousand))
+	m.record.Add(record.Of("a definition of many", "discovery p99 meanwhile", "ms", record.Lower, float64(discovered.p99.Microseconds())/1000))
+	m.record.Add(record.Of("a definition of many", "p99 meanwhile of what takes nothing to answer", "ms", record.Lower, float64(floor.p99.Microseconds())/1000))
 	if err := profiled(); err != nil {
 		return err
 	}
@@ -148,7 +146,7 @@ func (m *manyKinds) install() error {
 	return err
 }
 
-// served waits until objects of a definition can be listed.
+// served waits until the server lists objects of a definition.
 func (m *manyKinds) served(c *client, d *operators.Definition) (err error) {
 	path := fmt.Sprintf(d.Path, d.Versions[0]) + "?limit=1"
 	for range 3000 {
@@ -160,7 +158,7 @@ func (m *manyKinds) served(c *client, d *operators.Definition) (err error) {
 	return fmt.Errorf("%s is not served: %w", d.Name, err)
 }
 
-// each calls fn for all definitions, from some clients at once.
+// each calls fn for all definitions, from several clients concurrently.
 func (m *manyKinds) each(fn func(*client, *operators.Definition) error) error {
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -186,8 +184,7 @@ func (m *manyKinds) each(fn func(*client, *operators.Definition) error) error {
 	return nil
 }
 
-// use does with each definition what its users do: create, get and list an object, apply it, and
-// read what kubectl explain reads.
+// use creates, gets, lists and applies an object of each definition, and reads the documents of kubectl explain.
 func (m *manyKinds) use() error {
 	used, began := processorTime(m.s.Pid()), time.Now()
 	profiled := profile(m.s, 10*time.Second)
@@ -219,8 +216,8 @@ func (m *manyKinds) use() error {
 	return profiled()
 }
 
-// documents changes one definition again and again and reads what kubectl and controllers read
-// of OpenAPI after it.
+// documents changes one definition repeatedly, and reads the OpenAPI documents of kubectl and controllers after
+// each change.
 func (m *manyKinds) documents() error {
 	c, err := newClientOver(m.s, true)
 	if err != nil {
@@ -253,12 +250,12 @@ func (m *manyKinds) documents() error {
 			rest, took = rest+used, took+time.Since(began)
 		}
 		m.report("... "+of.name, "first cpu %v; after a change cpu %v, %v by the clock", first, (rest / changes).Round(time.Millisecond), (took / changes).Round(time.Millisecond))
-		m.kept.Add(record.Of("a definition of many", of.name+" after a change", "ms", record.Lower, float64((rest/changes).Microseconds())/1000))
+		m.record.Add(record.Of("a definition of many", of.name+" after a change", "ms", record.Lower, float64((rest/changes).Microseconds())/1000))
 	}
 	return nil
 }
 
-// rest weighs the server once it was left alone for a while.
+// rest weighs the server after a pause of definitionsRest.
 func (m *manyKinds) rest() error {
 	now, err := calm(m.s.Pid())
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// descendants are a process and all that it has started, and they.
+// descendants returns a process, its children, and theirs.
 func descendants(pid int) []int {
 	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // none: there is no /proc
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // empty without /proc
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended in the meantime
+			continue // the process has ended
 		}
 		// "12 (a name) S 1 ...": names may hold anything.
 		before, after, _ := strings.Cut(string(data[:]), " (")
@@ -35,8 +35,8 @@ func descendants(pid int) []int {
 	return all
 }
 
-// behind are the processes that serve a port of this machine, and those on this machine that
-// they are connected to by TCP: an API server and its database. None: nothing is known.
+// behind returns the process that serves a port of this machine, and the local processes to which it is connected
+// by TCP: an API server and its database. It returns none where it cannot find out.
 func behind(port int) []int {
 	listening, connected := sockets()
 	owners := owners()
@@ -56,12 +56,11 @@ func behind(port int) []int {
 	return all
 }
 
-// sockets reads which socket listens on which port, and to which port of this machine each
-// connected one leads.
+// sockets returns the listening sockets by port, and the local remote port of each connected socket.
 func sockets() (listening map[int]string, connected map[string]int) {
 	listening, connected = map[int]string{}, map[string]int{}
 	for _, path := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		data, _ := os.ReadFile(path) // none: nothing is known
+		data, _ := os.ReadFile(path) // empty without /proc
 		for line := range strings.Lines(string(data)) {
 			f := strings.Fields(line)
 			if len(f) < 10 {
@@ -85,8 +84,8 @@ func sockets() (listening map[int]string, connected map[string]int) {
 	return listening, connected
 }
 
-// owners says which process has which socket open, as far as this one may know: of those
-// that share one, the first, which has started the others.
+// owners returns the process of each socket, as far as permissions allow: of processes that share a socket, the
+// one with the lowest ID, which usually started the others.
 func owners() map[string]int {
 	out := map[string]int{}
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// The fan-out: so many watchers, and events at 50 a second. Those sent first warm up.
+// Sizes of the fan-out. The first events are not measured.
 const (
 	fanWatchers = 500
 	fanEvents   = 100
@@ -22,7 +22,7 @@ const (
 
 // measureFanOut measures the time from the start of a write to its delivery.
 func measureFanOut(e *env) error {
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name string
 		open func(*harness.Server) (collect, error)
 	}{
@@ -33,26 +33,25 @@ func measureFanOut(e *env) error {
 		{"clients of net/http, HTTP/2", goroutines(true, false)},
 		{"clients of net/http, HTTP/2, one transport", goroutines(true, true)},
 	} {
-		if !e.only.MatchString(way.name) {
+		if !e.only.MatchString(variant.name) {
 			continue
 		}
-		err := e.fanOut(way.name, way.open)
+		err := e.fanOut(variant.name, variant.open)
 		if errors.Is(err, errNoTaps) {
-			e.report("500 watchers, 50 events/s, "+way.name, "left out: %v", err)
+			e.report("500 watchers, 50 events/s, "+variant.name, "skipped: %v", err)
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", way.name, err)
+			return fmt.Errorf("%s: %w", variant.name, err)
 		}
 	}
 	return nil
 }
 
-// errNoTaps: only Linux has what many connections are read with by one thread.
-var errNoTaps = errors.New("it needs epoll, which Linux alone has")
+// errNoTaps: taps read many connections in one thread, by epoll.
+var errNoTaps = errors.New("this measurement needs epoll, which only Linux has")
 
-// collect waits for deliveries, those of the warming up first, and says how long
-// each took.
+// collect waits for deliveries, first those of the warm-up, and returns their latencies.
 type collect func() ([]time.Duration, error)
 
 // tapped reads all watches in one thread.
@@ -69,8 +68,8 @@ func tapped(perConn int, h2 bool) func(*harness.Server) (collect, error) {
 	}
 }
 
-// goroutines reads each watch in a goroutine of its own, as a program would. One
-// transport opens a connection when those that it has take no more streams.
+// goroutines reads each watch in its own goroutine, as client-go does. The transport opens another connection when
+// the others have no stream left.
 func goroutines(h2, one bool) func(*harness.Server) (collect, error) {
 	return func(s *harness.Server) (collect, error) {
 		var last *client
@@ -83,7 +82,7 @@ func goroutines(h2, one bool) func(*harness.Server) (collect, error) {
 	}
 }
 
-// eachInGoroutine opens n watches, and reads the times of sending from each by itself.
+// eachInGoroutine opens n watches, and reads each in its own goroutine.
 func eachInGoroutine(n int, path string, open func() (*client, error)) (collect, error) {
 	var mu sync.Mutex
 	var all []time.Duration
@@ -120,8 +119,8 @@ func eachInGoroutine(n int, path string, open func() (*client, error)) (collect,
 	}, nil
 }
 
-// sendEvents creates ConfigMaps that say when they were sent, at a steady rate, and returns
-// how soon each but the first ones was acknowledged. warm is called when those have gone.
+// sendEvents creates ConfigMaps that hold the time of their request, at a steady rate, and returns the latencies of
+// the creates after the warm-up. It calls warm when the warm-up ends.
 func sendEvents(c *client, path, prefix string, warm func()) (acks []time.Duration, err error) {
 	for i := range fanWarm + fanEvents {
 		if i == fanWarm {
@@ -181,7 +180,7 @@ func (e *env) fanOut(name string, open func(*harness.Server) (collect, error)) e
 	return nil
 }
 
-// tenths is a percentile of sorted times, in milliseconds with one digit after the point.
+// tenths returns a percentile of sorted times, rounded to 0.1 ms.
 func tenths(sorted []time.Duration, percent int) time.Duration {
 	return sorted[len(sorted)*percent/100].Round(100 * time.Microsecond)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// figure prints a figure and keeps it for the record of the run.
+// figure prints a figure and adds it to the record of the run.
 func (e *env) figure(f record.Figure) {
 	text := f.String()
 	if f.Goal != 0 {
@@ -25,21 +25,21 @@ func (e *env) figure(f record.Figure) {
 		name += ", " + f.Server
 	}
 	e.report(f.Group+": "+name, "%s", text)
-	e.kept.Add(f)
+	e.record.Add(f)
 }
 
-// promised is figure of something that has a goal.
+// promised is figure with a goal.
 func (e *env) promised(f record.Figure, goal float64) {
 	f.Goal = goal
 	e.figure(f)
 }
 
-// rated keeps the rate and the latencies of a result that is printed otherwise.
+// rated adds the rate and the latencies of a result to the record, without printing them.
 func (e *env) rated(name string, r result) {
-	e.kept.Add(record.Of("rates", name, "1/s", record.Higher, r.rate))
-	e.kept.Add(record.Of("latencies", name+", p50", "ms", record.Lower, p50(r)))
-	e.kept.Add(record.Of("latencies", name+", p99", "ms", record.Lower, p99(r)))
-	e.kept.Add(record.Of("processor time of one request", name, "ms", record.Lower, millis(r.cpu)))
+	e.record.Add(record.Of("rates", name, "1/s", record.Higher, r.rate))
+	e.record.Add(record.Of("latencies", name+", p50", "ms", record.Lower, p50(r)))
+	e.record.Add(record.Of("latencies", name+", p99", "ms", record.Lower, p99(r)))
+	e.record.Add(record.Of("processor time of one request", name, "ms", record.Lower, millis(r.cpu)))
 }
 
 func sortedFloats(of []float64) []float64 {
@@ -49,8 +49,8 @@ func sortedFloats(of []float64) []float64 {
 
 // begin begins the record of a run.
 func (e *env) begin(name string) {
-	e.kept.Name, e.kept.Taken, e.kept.Command = name, time.Now().UTC().Truncate(time.Second), withoutSecrets(os.Args[1:])
-	e.kept.Where = record.Here()
+	e.record.Name, e.record.Taken, e.record.Command = name, time.Now().UTC().Truncate(time.Second), withoutSecrets(os.Args[1:])
+	e.record.Where = record.Here()
 }
 
 // withoutSecrets removes URLs in -against, passwords of databases, and the folders of files: they identify
@@ -74,32 +74,32 @@ func withoutSecrets(args []string) []string {
 	return out
 }
 
-// buildNames are the entries of -builds without the folders of the binaries.
+// buildNames returns the entries of -builds without the folders of the binaries.
 func buildNames(list string) string {
-	var kept []string
+	var bare []string
 	for _, entry := range strings.Split(list, ",") {
 		name, path, _ := strings.Cut(entry, "=")
-		kept = append(kept, name+"="+filepath.Base(path))
+		bare = append(bare, name+"="+filepath.Base(path))
 	}
-	return strings.Join(kept, ",")
+	return strings.Join(bare, ",")
 }
 
-// bareURLs are the entries of a list of [NAME@]URL[=CREDENTIAL] without credentials.
+// bareURLs returns the entries of a list of [NAME@]URL[=CREDENTIAL] without credentials.
 func bareURLs(list string) string {
-	var kept []string
+	var bare []string
 	for _, entry := range strings.Split(list, ",") {
 		name := named.FindString(entry)
 		at, credential, _ := strings.Cut(entry[len(name):], "=")
 		if strings.Contains(credential, "@") {
-			at = "" // it is a password, of which the URL has the rest
+			at = "" // part of a password; the URL has the rest
 		}
-		kept = append(kept, name+bareURL(at))
+		bare = append(bare, name+bareURL(at))
 	}
-	return strings.Join(kept, ",")
+	return strings.Join(bare, ",")
 }
 
-// bareURL is where a URL leads to, without all that may be a credential: of what cannot be read for
-// certain, as of passwords that are not escaped, nothing is shown but the scheme.
+// bareURL removes everything that may be a credential from a URL. It keeps only the scheme if the URL is
+// ambiguous, for example because a password is not escaped.
 func bareURL(text string) string {
 	u, err := url.Parse(text)
 	if err == nil && u.Host != "" && !strings.ContainsAny(u.Host+u.Path, "@=,") {
@@ -115,7 +115,7 @@ func bareURL(text string) string {
 	return "(no URL)"
 }
 
-// where adds the facts about the binary and the database that are known only at the end of a run.
+// where adds the versions of the binary and the database, which are known only at the end of a run.
 func (e *env) where() error {
 	bin, err := harness.Binary()
 	if err != nil {
@@ -125,29 +125,29 @@ func (e *env) where() error {
 	if e.pg != nil {
 		store = e.pg.URL("postgres")
 	}
-	if e.kept.Database, err = databaseVersion(e.ctx, store); err != nil {
+	if e.record.Database, err = databaseVersion(e.ctx, store); err != nil {
 		return err
 	}
-	return e.kept.Binary(bin)
+	return e.record.Binary(bin)
 }
 
-// keep writes the record and draws it, where the flags say so.
+// keep writes the record and its plots if the flags name files for them.
 func (e *env) keep(file, dir string) error {
 	if file != "" {
-		if err := e.kept.Write(file); err != nil {
+		if err := e.record.Write(file); err != nil {
 			return fmt.Errorf("-record: %w", err)
 		}
 	}
 	if dir == "" {
 		return nil
 	}
-	return draw(dir, &e.kept)
+	return draw(dir, &e.record)
 }
 
-// redraw draws records that were kept.
+// redraw plots existing records.
 func redraw(dir string, files []string) error {
 	if dir == "" {
-		return fmt.Errorf("%q: files are records to be drawn, and -plots does not say where", files)
+		return fmt.Errorf("%q: arguments are records to plot; -plots must name a folder for the plots", files)
 	}
 	var runs []*record.Run
 	for _, path := range files {

@@ -10,14 +10,14 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// measureGarbage measures how long deleting the dependents of one owner takes, for each way of deleting it,
-// and the latencies of small clients at the same time.
+// measureGarbage measures policy long deleting the dependents of one owner takes, for each propagation policy,
+// and the latencies of small writes at the same time.
 func measureGarbage(e *env) error {
-	for _, how := range []string{"Background", "Foreground", "Orphan"} {
-		if !e.only.MatchString("garbage " + how) {
+	for _, policy := range []string{"Background", "Foreground", "Orphan"} {
+		if !e.only.MatchString("garbage " + policy) {
 			continue
 		}
-		if err := e.garbage(how); err != nil {
+		if err := e.garbage(policy); err != nil {
 			return err
 		}
 	}
@@ -29,7 +29,7 @@ const (
 	pollGarbage = 100 * time.Millisecond
 )
 
-func (e *env) garbage(how string) error {
+func (e *env) garbage(policy string) error {
 	s, stop, err := e.start()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (e *env) garbage(how string) error {
 	if err != nil {
 		return err
 	}
-	if err := letEverybodyIn(c); err != nil {
+	if err := grantClusterAdmin(c); err != nil {
 		return err
 	}
 	if _, err := c.do("POST", "/api/v1/namespaces", "application/json", "", []byte(`{"metadata":{"name":"owned"}}`)); err != nil {
@@ -59,13 +59,13 @@ func (e *env) garbage(how string) error {
 	}
 	made := time.Since(began)
 	before := resident(s.Pid())
-	alone, err := e.mice(s)
+	idle, err := e.runSmall(s, smallWriters)
 	if err != nil {
 		return err
 	}
 	began = time.Now()
 	cpu := processorTime(s.Pid())
-	if _, err := c.do("DELETE", owned+"/owner?propagationPolicy="+how, "", "", nil); err != nil {
+	if _, err := c.do("DELETE", owned+"/owner?propagationPolicy="+policy, "", "", nil); err != nil {
 		return err
 	}
 	var over atomic.Bool
@@ -73,12 +73,12 @@ func (e *env) garbage(how string) error {
 	left := make(chan error, 1)
 	profiled := profile(s, e.seconds)
 	go func() {
-		err := e.goes(s, how)
+		err := e.collected(s, policy)
 		took = time.Since(began)
 		over.Store(true)
 		left <- err
 	}()
-	beside, err := miceUntil(s, mice, over.Load)
+	loaded, err := runSmallUntil(s, smallWriters, over.Load)
 	if waited := <-left; err == nil {
 		err = waited
 	}
@@ -88,15 +88,15 @@ func (e *env) garbage(how string) error {
 	if err != nil {
 		return err
 	}
-	e.report(fmt.Sprintf("%s, %d dependents", how, e.objects), "%.1f s, of which processors %.1f s   made in %.1f s   resident %.0f MB, before %.0f",
+	e.report(fmt.Sprintf("%s, %d dependents", policy, e.objects), "%.1f s, of which processors %.1f s   made in %.1f s   resident %.0f MB, before %.0f",
 		took.Seconds(), (processorTime(s.Pid()) - cpu).Seconds(), made.Seconds(), resident(s.Pid()), before)
-	for i, m := range mice {
-		e.report("  "+m.name, "alone p50 %v p99 %v   meanwhile p50 %v p99 %v", alone[i].p50, alone[i].p99, beside[i].p50, beside[i].p99)
+	for i, k := range smallWriters {
+		e.report("  "+k.name, "idle p50 %v p99 %v   loaded p50 %v p99 %v", idle[i].p50, idle[i].p99, loaded[i].p50, loaded[i].p99)
 	}
 	return nil
 }
 
-// owner makes the owner and says its UID.
+// owner creates the owner and returns its UID.
 func (e *env) owner(c *client) (uid string, err error) {
 	resp, err := c.open("POST", owned, "application/json", "", configMap("owner", 10))
 	if err != nil {
@@ -112,14 +112,14 @@ func (e *env) owner(c *client) (uid string, err error) {
 	return uid, err
 }
 
-// goes waits until the owner has gone, and its dependents where they are to go.
-func (e *env) goes(s *harness.Server, how string) error {
+// collected waits until the owner is gone, and unless they are orphaned, its dependents.
+func (e *env) collected(s *harness.Server, policy string) error {
 	c, err := newClient(s)
 	if err != nil {
 		return err
 	}
 	path, gone := owned+"?limit=1", `"items":[]`
-	if how == "Orphan" {
+	if policy == "Orphan" {
 		path, gone = owned+"?fieldSelector=metadata.name%3Downer", `"items":[]`
 	}
 	for {
@@ -132,7 +132,7 @@ func (e *env) goes(s *harness.Server, how string) error {
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(text), gone) || how != "Orphan" && strings.Contains(string(text), `"name":"kube-root-ca.crt"`) && !strings.Contains(string(text), `"continue"`) {
+		if strings.Contains(string(text), gone) || policy != "Orphan" && strings.Contains(string(text), `"name":"kube-root-ca.crt"`) && !strings.Contains(string(text), `"continue"`) {
 			return nil
 		}
 		time.Sleep(pollGarbage)

@@ -17,20 +17,20 @@ const (
 	beatNodes  = 1000
 )
 
-// beatLease is the lease of a node when it is renewed for the i-th time, 10 s after the last. No Node owns
-// it, as the collector would delete it.
+// beatLease returns the lease of a node after i renewals, 10 s apart. No Node owns it: the garbage collector would
+// delete it.
 func beatLease(node string, i int) []byte {
 	at := time.Date(2026, 3, 1, 0, 0, 0, 123456000, time.UTC).Add(time.Duration(i) * 10 * time.Second)
 	return fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"labels":{"node.example.com/uid":"0c1d2e3f-4a5b-6c7d-8e9f-0a1b2c3d4e5f"}},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40,"renewTime":%q}}`,
 		node, node, at.Format("2006-01-02T15:04:05.000000Z"))
 }
 
-// measureHeartbeats renews the leases of 1,000 nodes ten times as often as they do, through servers that keep
-// everything, that delete after seconds, and that pack after seconds: the latency of writers, and, with
-// packing, whether the packer keeps up, the size of a revision, and how fast it is read. Servers look for old
-// history once a minute, so -seconds must be some minutes to observe that.
+// measureHeartbeats renews the leases of 1,000 nodes ten times as often as kubelets do, with a server that keeps all
+// history, one that deletes it after seconds, and one that packs it after seconds. It measures the latency of
+// writes, and with packing the backlog of the packer, the size of a revision, and the latency of reads. Servers look
+// for old history once a minute, so -seconds must be some minutes.
 func measureHeartbeats(e *env) error {
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name string
 		args []string
 	}{
@@ -38,20 +38,20 @@ func measureHeartbeats(e *env) error {
 		{"deleted after 5 s", []string{"--history-retention=5s"}},
 		{"packed after 5 s, kept 7 d", []string{"--history-retention=7d", "--history-log-retention=5s"}},
 	} {
-		if !e.only.MatchString(way.name) {
+		if !e.only.MatchString(variant.name) {
 			continue
 		}
 		var all []paced
 		for range e.pairs {
-			p, err := e.beat(way.name, way.args)
+			p, err := e.beat(variant.name, variant.args)
 			if err != nil {
-				return fmt.Errorf("%s: %w", way.name, err)
+				return fmt.Errorf("%s: %w", variant.name, err)
 			}
 			all = append(all, p)
 		}
 		slices.SortFunc(all, func(a, b paced) int { return int(a.p99 - b.p99) })
 		m := all[len(all)/2]
-		e.report(fmt.Sprintf("%d renewals/s, %s", backupRate, way.name), "%.0f/s   p50 %v   p99 %v (%v to %v)   cpu %v a second",
+		e.report(fmt.Sprintf("%d renewals/s, %s", backupRate, variant.name), "%.0f/s   p50 %v   p99 %v (%v to %v)   cpu %v a second",
 			m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), all[0].p99.Round(10*time.Microsecond), all[len(all)-1].p99.Round(10*time.Microsecond), m.cpu.Round(time.Millisecond))
 	}
 	return nil
@@ -77,12 +77,12 @@ func (e *env) beat(name string, args []string) (p paced, err error) {
 	return p, e.beaten(s)
 }
 
-// kept is of what `store status` tells.
-type kept struct{ Revision, CompactedRevision, HistoryRows, PackedRows, Packs, DatabaseBytes int64 }
+// storeStatus is a part of the output of `store status`.
+type storeStatus struct{ Revision, CompactedRevision, HistoryRows, PackedRows, Packs, DatabaseBytes int64 }
 
-// beaten looks at a server that packs, when its writers have stopped.
+// beaten reports the state of packing after the writers have stopped.
 func (e *env) beaten(s *harness.Server) error {
-	var at kept
+	var at storeStatus
 	if err := tell(s, &at, "status"); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (e *env) beaten(s *harness.Server) error {
 			return err
 		}
 	}
-	e.report("    packed", "%d rows were not when writers stopped, %d are not %v later; %d states in %d packs; the database, with what is free in it, has %d bytes for each",
+	e.report("    packed", "%d rows unpacked when writers stopped, %d after %v; %d states in %d packs; %d bytes of the database, free pages included, for each",
 		behind, at.HistoryRows, time.Since(began).Round(time.Second), at.PackedRows, at.Packs, at.DatabaseBytes/max(1, at.PackedRows))
 	if at.PackedRows == 0 {
 		return errors.New("nothing was packed")
@@ -129,7 +129,7 @@ func (e *env) beaten(s *harness.Server) error {
 	return nil
 }
 
-// tell runs a command of `store` on the database of a server, and reads its answer.
+// tell runs a `store` command on the database of a server, and decodes its output.
 func tell(s *harness.Server, into any, command string) error {
 	bin, err := harness.Binary()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// measureImport: a kine database of many and of ten times fewer objects, which come into an
-// empty database; the time, and the most memory that the command held.
+// measureImport measures the duration and the peak memory of importing kine databases with -objects objects and
+// with a tenth of them.
 func measureImport(e *env) error {
 	for _, n := range []int{e.objects, 10 * e.objects} {
 		if err := e.intake(n); err != nil {
@@ -59,8 +59,7 @@ func (e *env) intake(n int) error {
 	return nil
 }
 
-// kineOf makes a kine database with pods, config maps and deployments, as a server stores
-// them: about 2 KB each.
+// kineOf creates a kine database with Pods, ConfigMaps and Deployments of about 2 KB.
 func kineOf(path string, n int) error {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(off)&_pragma=synchronous(off)")
 	if err != nil {
@@ -90,13 +89,13 @@ func kineOf(path string, n int) error {
 	return err
 }
 
-// message is what generated types can do.
+// message is implemented by generated types.
 type message interface {
 	runtime.Object
 	Marshal() ([]byte, error)
 }
 
-// stored is an object as a stock server stores it.
+// stored encodes an object as a stock server stores it.
 func stored(obj message) ([]byte, error) {
 	raw, err := obj.Marshal()
 	if err != nil {
@@ -127,7 +126,7 @@ func objectOf(i int) (key string, obj message) {
 	return "/registry/deployments/" + namespace + "/" + name, d
 }
 
-// mostMemory is the most memory that a process held, in MB, once it has ended.
+// mostMemory returns the peak memory of a process that has ended, in MB.
 func mostMemory(cmd *exec.Cmd) int64 {
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {

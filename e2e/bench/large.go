@@ -23,7 +23,7 @@ const workflowDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cust
 "names":{"kind":"Workflow","plural":"workflows"},"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
 "schema":{"openAPIV3Schema":{"type":"object","properties":{"status":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
 
-// workflowUpdate is a way in which a client updates the status.
+// workflowUpdate is one kind of request that updates the status.
 type workflowUpdate struct {
 	name, method, path, contentType string
 	message                         int // bytes of the message of each node
@@ -33,10 +33,10 @@ type workflowUpdate struct {
 var workflowUpdates = []workflowUpdate{
 	{"merge patch", "PATCH", workflows + "/w/status", "application/merge-patch+json", 100, false},
 	{"update", "PUT", workflows + "/w/status", "application/json", 100, true},
-	{"apply", "PATCH", workflows + "/w/status?force=true&fieldManager=w", "application/apply-patch+yaml", 5000, true}, // of fewer nodes: no server keeps the owners of so many
+	{"apply", "PATCH", workflows + "/w/status?force=true&fieldManager=w", "application/apply-patch+yaml", 5000, true}, // longer messages, so fewer nodes: no server stores managed fields for so many
 }
 
-// body is the body of update n of the workflow at a version. rest is what workflowNodes returns.
+// body returns the body of update n of the workflow at a version. rest is the result of workflowNodes.
 func (u workflowUpdate) body(n int, version, rest string) []byte {
 	changed := fmt.Sprintf(`"build-%d":{"message":"at %d"}`, n, time.Now().UnixNano())
 	if !u.whole {
@@ -45,7 +45,7 @@ func (u workflowUpdate) body(n int, version, rest string) []byte {
 	return []byte(`{"apiVersion":"bench.example.com/v1","kind":"Workflow","metadata":{"name":"w"` + version + `},"status":{"phase":"Running","nodes":{` + changed + rest)
 }
 
-// workflowNodes are the nodes of a workflow's status of largeBytes but the first ones, which are updated, up to the end of the object.
+// workflowNodes returns the end of a workflow object of largeBytes: all nodes of its status except those that updates change.
 func workflowNodes(message int) string {
 	nodes := &strings.Builder{}
 	text := strings.Repeat("text ", message/5)
@@ -57,7 +57,7 @@ func workflowNodes(message int) string {
 }
 
 // measureLarge measures the latency of small requests while a workflow's status of 20 MB is updated once a second, and
-// 20 watchers follow it, of which some are slow.
+// 20 watchers, some of them slow, receive the events.
 func measureLarge(e *env) error {
 	for _, u := range workflowUpdates {
 		if !e.only.MatchString(u.name) {
@@ -81,7 +81,7 @@ func (e *env) large(u workflowUpdate) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(letEverybodyIn(c), define(c)); err != nil {
+	if err := errors.Join(grantClusterAdmin(c), define(c)); err != nil {
 		return err
 	}
 	first := u
@@ -89,12 +89,12 @@ func (e *env) large(u workflowUpdate) error {
 	if _, err := c.do("PATCH", workflows+"/w/status", "application/merge-patch+json", "", first.body(0, "", workflowNodes(u.message))); err != nil {
 		return err
 	}
-	loads := slices.Concat(mice, readers)
-	var alone, beside [][]result
+	loads := slices.Concat(smallWriters, createsAndGets)
+	var idle, loaded [][]result
 	var updates, took, share []float64
 	for range max(1, e.pairs) {
 		before := processorTime(s.Pid())
-		quiet, err := e.small(s, loads)
+		without, err := e.runSmall(s, loads)
 		if err != nil {
 			return err
 		}
@@ -105,27 +105,22 @@ func (e *env) large(u workflowUpdate) error {
 		}
 		profiled := profile(s, e.seconds)
 		before = processorTime(s.Pid())
-		loud, err := e.small(s, loads)
+		with, err := e.runSmall(s, loads)
 		used = processorTime(s.Pid()) - before - used
 		seen, ended := f.end()
 		if err := errors.Join(err, ended, profiled()); err != nil {
 			return err
 		}
 		e.report("  watchers", "%d events of 20 MB in all, %d of %d watches ended by the server", seen.events, seen.ended, largeWatchers)
-		alone, beside = append(alone, quiet), append(beside, loud)
+		idle, loaded = append(idle, without), append(loaded, with)
 		updates, took = append(updates, float64(seen.updates)/seen.seconds), append(took, 1000*seen.took/float64(max(1, seen.updates)))
 		share = append(share, millis(used)/float64(max(1, seen.updates)))
 	}
 	group := "a status of 20 MB, " + u.name
 	for i, m := range loads {
-		a50, a99 := medians(alone, i)
-		b50, b99 := medians(beside, i)
-		times := make([]float64, len(alone))
-		for n := range times {
-			times[n] = float64(beside[n][i].p99) / float64(alone[n][i].p99)
-		}
-		e.report(m.name, "alone p50 %v p99 %v   beside a status of 20 MB p50 %v p99 %v   p99 times %.1f of %.1f", a50, a99, b50, b99, median(times), times)
-		e.promised(record.Of(group, m.name+", p99", "times", record.Lower, times...), 2)
+		c := compare(idle, loaded, i)
+		e.report(m.name, "%v", c)
+		e.promised(record.Of(group, m.name+", p99", "times", record.Lower, c.ratios...), 2)
 	}
 	e.report("  the status", "%.2f updates/s, %.0f ms each   peak memory %.0f MB", median(updates), median(took), peaks([]int{s.Pid()}))
 	e.figure(record.Of(group, "processor time of an update and its events", "ms", record.Lower, share...))
@@ -133,7 +128,7 @@ func (e *env) large(u workflowUpdate) error {
 	return nil
 }
 
-// define has the server serve workflows, and makes one.
+// define creates the CustomResourceDefinition and a workflow.
 func define(c *client) error {
 	if _, err := c.do("POST", definitionsPath, "application/json", "", []byte(workflowDefinition)); err != nil {
 		return err

@@ -17,25 +17,25 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// followers are the process of the watchers of the workflow, and of the client that updates it: what they do with 20 MB must not
-// keep the clients of small requests from their answers.
+// followers is the process of the client that updates the workflow and of its watchers. It is separate so that reading 20 MB does
+// not delay the clients that are measured.
 type followers struct {
 	cmd  *exec.Cmd
 	hold io.Closer
 	out  *bufio.Reader
 }
 
-// followed is what the followers did.
+// followed is the result of the followers.
 type followed struct {
 	events, ended int // ended: watches that the server ended
 	updates       int
-	seconds, took float64 // how long they updated, and all updates together
+	seconds, took float64 // the time of all updates with the pauses, and without
 }
 
-// followersArgument has the program be the followers; the server's URL, its data directory and the name of a workflowUpdate follow.
+// followersArgument makes the program run as the followers; the server's URL, its data directory and the name of a workflowUpdate follow.
 const followersArgument = "followers"
 
-// newFollowers starts the process, and returns when all watch.
+// newFollowers starts the process, and returns when all watches are open.
 func newFollowers(s *harness.Server, update string) (*followers, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -69,8 +69,8 @@ func (f *followers) end() (seen followed, err error) {
 	return seen, err
 }
 
-// beFollowers follows and updates the workflow until standard input ends, and says what it did.
-func beFollowers(url, dataDir, update string) error {
+// runFollowers watches and updates the workflow until standard input ends, and prints its results.
+func runFollowers(url, dataDir, update string) error {
 	s := &harness.Server{URL: url, DataDir: dataDir}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -88,7 +88,7 @@ func beFollowers(url, dataDir, update string) error {
 	}
 	updating := updateWorkflow(ctx, c, workflowUpdates[i])
 	fmt.Println("ready")
-	_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it
+	_, _ = io.Copy(io.Discard, os.Stdin) // any error ends the process as well
 	cancel()
 	seen, err := updating()
 	if err != nil {
@@ -99,7 +99,7 @@ func beFollowers(url, dataDir, update string) error {
 	return nil
 }
 
-// updateWorkflow updates the status once a second until ctx ends. What it returns waits for that, and says what it did.
+// updateWorkflow starts to update the status once a second until ctx ends. The returned function waits for the end, and returns the results.
 func updateWorkflow(ctx context.Context, c *client, u workflowUpdate) func() (followed, error) {
 	var did followed
 	var failed error
@@ -147,8 +147,8 @@ func workflowVersion(c *client, path, as string) (string, error) {
 	return at.Metadata.ResourceVersion, err
 }
 
-// followWorkflow has watchers follow the workflows until ctx ends. What it returns waits for that, and says how many events of the
-// status they had, and how many of them the server has ended.
+// followWorkflow opens the watches, which end with ctx. The returned function waits for their end, and returns the number of events and
+// the number of watches that the server ended.
 func followWorkflow(ctx context.Context, s *harness.Server) (func() (events, ended int64), error) {
 	var wg sync.WaitGroup
 	var events, over atomic.Int64

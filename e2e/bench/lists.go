@@ -52,7 +52,7 @@ func measureLists(e *env) error {
 		e.report(l.name+", 4 clients", "%8.1f/s   alone %.1f/s   %.0f MB/s   %.0f KB each   p50 %v   cpu %v + %v",
 			r.rate, r.alone(), r.bytes/1e6, r.bytes/r.rate/1e3, r.p50, r.cpu, r.own)
 		e.rated(l.name+", 4 clients", r)
-		if err := e.compare(s, r, 1); err != nil {
+		if err := e.compareBare(s, r, 1); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func measureLists(e *env) error {
 		}
 		e.report("walk 5,000 Pods in pages of 500, 4 clients", "%8.1f/s   alone %.1f/s   cpu %v + %v", r.rate, r.alone(), r.cpu, r.own)
 		e.rated("walk 5,000 Pods in pages of 500, 4 clients", r)
-		if err := e.compare(s, r, 10); err != nil {
+		if err := e.compareBare(s, r, 10); err != nil {
 			return err
 		}
 	}
@@ -71,9 +71,8 @@ func measureLists(e *env) error {
 	return nil
 }
 
-// compare measures a bare server with what r was a measurement of: as many bytes in
-// as many answers.
-func (e *env) compare(s *harness.Server, r result, answers float64) error {
+// compareBare measures a bare server that sends as many bytes in as many answers as r counted.
+func (e *env) compareBare(s *harness.Server, r result, answers float64) error {
 	bare, err := e.bare(s, 4, int64(r.bytes/r.rate/answers))
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func (e *env) compare(s *harness.Server, r result, answers float64) error {
 	return nil
 }
 
-// walk reads all pages.
+// walk reads all pages of a list.
 func walk(c *client, limit int) (int64, error) {
 	var total int64
 	token := ""
@@ -96,14 +95,14 @@ func walk(c *client, limit int) (int64, error) {
 	}
 }
 
-// page reads one page and returns its size and continue token.
+// page reads a page, and returns its size and its continue token.
 func page(c *client, path string) (int64, string, error) {
 	resp, err := c.open("GET", path, "", "", nil)
 	if err != nil {
 		return 0, "", err
 	}
 	defer resp.Body.Close()
-	// The list's metadata stands before its items.
+	// The list's metadata precedes its items.
 	n, err := io.ReadAtLeast(resp.Body, c.buf, 1024)
 	if err != nil {
 		return 0, "", err

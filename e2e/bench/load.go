@@ -13,18 +13,16 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// client is one connection of its own, as one program has it. It throws away what
-// it reads: the processors are the server's.
+// client has one connection. It discards the answers, to leave the processors to the server.
 type client struct {
 	url   string
 	token string
 	c     *http.Client
 	buf   []byte
-	gzip  bool // ask for compressed answers, and leave them so
+	gzip  bool // accept compressed answers, and do not decompress them
 }
 
-// overHTTP2 is -http2. Programs made with client-go speak it, with all their
-// requests on one connection.
+// overHTTP2 is the flag -http2. client-go uses HTTP/2, with all requests of a program on one connection.
 var overHTTP2 bool
 
 func newClient(s *harness.Server) (*client, error) { return newClientOver(s, overHTTP2) }
@@ -37,7 +35,7 @@ func newClientOver(s *harness.Server, h2 bool) (*client, error) {
 	return t.client(h2), nil
 }
 
-// drain reads to the end.
+// drain reads and discards the rest of a body, and returns its size.
 func (c *client) drain(r io.Reader) (total int64, err error) {
 	for {
 		n, err := r.Read(c.buf)
@@ -51,7 +49,7 @@ func (c *client) drain(r io.Reader) (total int64, err error) {
 	}
 }
 
-// do sends one request and returns how many bytes came back.
+// do sends a request, and returns the size of the answer.
 func (c *client) do(method, path, contentType, accept string, body []byte) (int64, error) {
 	resp, err := c.open(method, path, contentType, accept, body)
 	if err != nil {
@@ -61,7 +59,7 @@ func (c *client) do(method, path, contentType, accept string, body []byte) (int6
 	return c.drain(resp.Body)
 }
 
-// open sends one request. The caller closes the body of the answer.
+// open sends a request. The caller closes the body of the answer.
 func (c *client) open(method, path, contentType, accept string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequest(method, c.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -95,10 +93,10 @@ type result struct {
 	bytes    float64       // a second
 	cpu      time.Duration // of the server, for one request
 	own      time.Duration // of the clients, for one request
-	behind   time.Duration // of the database, for one request, where the bench has started it
+	behind   time.Duration // of the database, for one request, if the bench started it
 }
 
-// alone is the rate that both processors would allow if nobody else used them.
+// alone returns the rate that the processor times allow if nothing else runs.
 func (r result) alone() float64 {
 	return float64(runtime.NumCPU()) * float64(time.Second) / float64(max(1, r.cpu+r.own+r.behind))
 }
@@ -111,7 +109,7 @@ func (r result) String() string {
 	return text
 }
 
-// drive runs fn from n clients for d and counts.
+// drive calls fn from n clients for d.
 func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker, i int) (int64, error)) (result, error) {
 	t, err := own(s)
 	if err != nil {
@@ -123,14 +121,14 @@ func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker,
 	return t.drive(n, d, fn)
 }
 
-// profiles is the folder of -profiles, and how many are there.
+// profiles holds the folder of -profiles and the number of profiles in it.
 var profiles struct {
 	dir string
 	n   int
 }
 
-// profile records what the processor does in the server for d. What it returns
-// waits for the end. Servers of others (nil) are not asked.
+// profile starts a processor profile of the server that lasts d. The returned function waits for it. It does nothing
+// for the servers of -against (nil).
 func profile(s *harness.Server, d time.Duration) func() error {
 	if profiles.dir == "" || s == nil {
 		return func() error { return nil }

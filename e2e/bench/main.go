@@ -1,6 +1,6 @@
-// Command bench starts the real binary and measures it as its users see it: how soon it is ready, how much
-// memory it holds, how many requests it answers. Next to the reads it measures a plain Go TLS server that
-// sends the same bytes from memory: the ratio is the distance from the limit.
+// Command bench starts the real binary and measures it from outside: time to ready, memory, rates and
+// latencies. As the upper bound of reads it measures a plain Go TLS server that sends the same bytes from
+// memory.
 //
 //	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-kinds N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
 //	go run ./e2e/bench -scale [-objects N] [-seed FILE] [-number N] [-churn N]
@@ -8,12 +8,10 @@
 //	go run ./e2e/bench -run 'churn|writers' [-store postgres] [-builds NAME=BINARY,...] [-against ...]
 //	go run ./e2e/bench ... [-record FILE] [-plots DIR]; go run ./e2e/bench -plots DIR FILE...
 //
-// "cpu" in its output is the processor time of the server for one request, after the plus sign that of the
-// clients, and then that of a separate database; "alone" is the rate that these would give if nothing else
-// ran on the machine.
+// "cpu" in its output is the processor time of one request: of the server, the clients, and a separate
+// database. "alone" is the rate that these times allow if nothing else runs on the machine.
 //
-// -store postgres starts a PostgreSQL server for the time of the run, with a new database for each
-// measurement.
+// -store postgres starts a PostgreSQL server for the run, and creates a database for each measurement.
 package main
 
 import (
@@ -33,11 +31,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
-// env is what a measurement works with.
+// env holds the flags and the results of a run.
 type env struct {
 	ctx     context.Context
 	store   string
-	pg      *pgtest.Server // nil: store says it
+	pg      *pgtest.Server // nil without -store postgres
 	dbs     int
 	seconds time.Duration
 	pairs   int
@@ -51,9 +49,9 @@ type env struct {
 	number  uint64
 	builds  string
 	against []*target
-	entries []string // of against, as the flag says them
+	entries []string // the values of the flag -against
 	out     *tabwriter.Writer
-	kept    record.Run // the measurements so far
+	record  record.Run // the measurements so far
 }
 
 func (e *env) report(name, format string, args ...any) {
@@ -61,40 +59,45 @@ func (e *env) report(name, format string, args ...any) {
 	e.out.Flush()
 }
 
-// measurement is one thing measured.
+// measurement is an entry of measurements. -run selects it by its name, or by its name before the last release.
 type measurement struct {
-	name string
-	run  func(*env) error
+	name   string
+	run    func(*env) error
+	former string
+}
+
+func (m measurement) matches(run *regexp.Regexp) bool {
+	return run.MatchString(m.name) || m.former != "" && run.MatchString(m.former)
 }
 
 var measurements = []measurement{
-	{"start", measureStart},
-	{"stop", measureStop},
-	{"history", measureHistory},
-	{"heartbeats", measureHeartbeats},
-	{"create", measureCreate},
-	{"get", measureGet},
-	{"lists", measureLists},
-	{"status", measureStatus},
-	{"leases", measureLeases},
-	{"cores", measureCores},
-	{"apply", measureApply},
-	{"fanout", measureFanOut},
-	{"watchers", measureWatchers},
-	{"manywatches", measureManyWatches},
-	{"churn", measureChurn},
-	{"writers", measureWriters},
-	{"crds", measureCRDs},
-	{"compaction", measureCompaction},
-	{"past", measurePast},
-	{"elephant", measureElephant},
-	{"large", measureLarge},
-	{"garbage", measureGarbage},
-	{"backup", measureBackup},
-	{"import", measureImport},
+	{name: "start", run: measureStart},
+	{name: "stop", run: measureStop},
+	{name: "history", run: measureHistory},
+	{name: "heartbeats", run: measureHeartbeats},
+	{name: "create", run: measureCreate},
+	{name: "get", run: measureGet},
+	{name: "lists", run: measureLists},
+	{name: "status", run: measureStatus},
+	{name: "leases", run: measureLeases},
+	{name: "cores", run: measureCores},
+	{name: "apply", run: measureApply},
+	{name: "fanout", run: measureFanOut},
+	{name: "watchers", run: measureWatchers},
+	{name: "manywatches", run: measureManyWatches},
+	{name: "churn", run: measureChurn},
+	{name: "writers", run: measureWriters},
+	{name: "crds", run: measureCRDs},
+	{name: "compaction", run: measureCompaction},
+	{name: "past", run: measurePast},
+	{name: "fairness", run: measureFairness, former: "elephant"},
+	{name: "large", run: measureLarge},
+	{name: "garbage", run: measureGarbage},
+	{name: "backup", run: measureBackup},
+	{name: "import", run: measureImport},
 }
 
-// settings are the flags that determine the measurements, apart from those of an env.
+// settings are the flags that select the measurements and the output.
 type settings struct {
 	run, only, against    string
 	scale                 bool
@@ -106,24 +109,24 @@ func main() {
 	var o settings
 	flag.StringVar(&e.store, "store", "", "--store of the servers; empty: SQLite in a new folder; postgres: a server for the time of the run")
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
-	flag.IntVar(&e.pairs, "pairs", 3, "how often mice are measured, alone and beside elephants, and each thing of -scale and -against; medians are told")
-	flag.IntVar(&e.objects, "objects", 10000, "how many objects compaction works on, how many dependents the garbage collector deletes, and, by default 1000000, how many Pods -scale has")
-	flag.IntVar(&e.history, "history", 10, "how many past versions each of them has; of how many nodes a week is weighed")
-	flag.IntVar(&e.kinds, "kinds", 200, "how many CustomResourceDefinitions crds installs")
-	flag.DurationVar(&e.feed, "feed", 6*time.Microsecond, "what the feed and the cache take for a row, as BenchmarkFeed of sqlstore and BenchmarkApplyGroup of server/cache tell, for cores")
-	flag.Float64Var(&e.churn, "churn", 2, "how often each Pod is written in the month that -scale simulates")
-	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
-	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")
-	flag.StringVar(&o.run, "run", "", "which measurements to run")
-	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"merge patch\", \"update\" and \"apply\" of large, of \"N clients, SERVER\" of churn and writers, of the parts of -scale, and of the loads of -against, to measure")
-	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
-	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else, unless -run chooses nothing but churn and writers: [NAME@]URL[=TOKEN or kubeconfig],...")
-	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn, writers and the part cache of -scale measure in turns with this one: NAME=BINARY,...")
-	flag.StringVar(&o.record, "record", "", "file for the record of the run, as JSON")
-	flag.StringVar(&o.plots, "plots", "", "folder for plots of the run, as SVG; of the records that are named behind all flags, if there are any, without a run")
-	flag.StringVar(&o.called, "name", "", "what the record is called in plots that show several")
-	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
-	flag.BoolVar(&overHTTP2, "http2", false, "clients speak HTTP/2 instead of HTTP/1.1")
+	flag.IntVar(&e.pairs, "pairs", 3, "how often fairness, large, -scale and -against repeat each measurement; they report medians")
+	flag.IntVar(&e.objects, "objects", 10000, "number of objects for compaction, of dependents for garbage, and of Pods for -scale (there 1000000 by default)")
+	flag.IntVar(&e.history, "history", 10, "number of past versions of each object for compaction; number of nodes for history")
+	flag.IntVar(&e.kinds, "kinds", 200, "number of CustomResourceDefinitions for crds")
+	flag.DurationVar(&e.feed, "feed", 6*time.Microsecond, "time of the feed and the cache for a row, for cores; BenchmarkFeed of sqlstore and BenchmarkApplyGroup of server/cache measure it")
+	flag.Float64Var(&e.churn, "churn", 2, "number of writes of each Pod in the month that -scale simulates")
+	flag.StringVar(&e.seed, "seed", "", "file to reuse between runs, created if it does not exist: the SQLite database of compaction (with -objects and -history), or the backup that -scale restores")
+	flag.Uint64Var(&e.number, "number", 1, "seed of the names, addresses and digests in the cluster of -scale")
+	flag.StringVar(&o.run, "run", "", "regular expression for the names of the measurements to run")
+	flag.StringVar(&o.only, "only", "", "regular expression for the cases of a measurement: the lists, the variants of fanout, watchers and manywatches, \"fairness true\" and \"fairness false\", \"merge patch\", \"update\" and \"apply\" of large, \"N clients, SERVER\" of churn and writers, the parts of -scale, the loads of -against")
+	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure only that")
+	flag.StringVar(&o.against, "against", "", "other servers to compare with, under the same load in turns; nothing else is measured unless -run selects only churn and writers: [NAME@]URL[=TOKEN or kubeconfig],...")
+	flag.StringVar(&e.builds, "builds", "", "other rowlock binaries to compare with, in turns, in churn, writers and the part cache of -scale: NAME=BINARY,...")
+	flag.StringVar(&o.record, "record", "", "file to write the record of the run to, as JSON")
+	flag.StringVar(&o.plots, "plots", "", "folder to write plots of the run to, as SVG; with records as arguments, plot these and measure nothing")
+	flag.StringVar(&o.called, "name", "", "name of the record in plots of several records")
+	flag.StringVar(&profiles.dir, "profiles", "", "folder to write profiles of the server to, one set for each measurement")
+	flag.BoolVar(&overHTTP2, "http2", false, "use HTTP/2 instead of HTTP/1.1")
 	flag.Parse()
 	e.seconds = time.Duration(*seconds) * time.Second
 	if o.scale && !given("objects") {
@@ -141,23 +144,23 @@ func given(name string) (found bool) {
 	return found
 }
 
-// main is a crowd of clients for another process of this program, or draws records, or runs.
+// main runs one of the client processes, plots records, or measures.
 func (e *env) main(o settings) (err error) {
 	switch {
-	case flag.Arg(0) == herdArgument:
-		return beHerd(flag.Arg(1), flag.Arg(2))
+	case flag.Arg(0) == listersArgument:
+		return runListers(flag.Arg(1), flag.Arg(2))
 	case flag.Arg(0) == followersArgument:
-		return beFollowers(flag.Arg(1), flag.Arg(2), flag.Arg(3))
+		return runFollowers(flag.Arg(1), flag.Arg(2), flag.Arg(3))
 	case flag.Arg(0) == informersArgument:
-		return beInformers(flag.Args()[1:])
+		return runInformers(flag.Args()[1:])
 	case flag.Arg(0) == churnWatchArgument:
-		return beChurnWatchers()
+		return runChurnWatchers()
 	case flag.NArg() > 0:
 		return redraw(o.plots, flag.Args())
 	case o.scale && o.against != "":
-		return errors.New("-scale and -against are two runs")
+		return errors.New("-scale and -against exclude each other")
 	case o.scale && e.objects < 200:
-		return fmt.Errorf("-objects: %d Pods are less than a namespace has", e.objects)
+		return fmt.Errorf("-objects: %d is too few for -scale, which needs at least 200", e.objects)
 	}
 	which, err := regexp.Compile(o.run)
 	if err != nil {
@@ -176,15 +179,15 @@ func (e *env) main(o settings) (err error) {
 	return e.keep(o.record, o.plots)
 }
 
-// chosen are the measurements of a run.
+// chosen returns the measurements of a run.
 func (o settings) chosen(which *regexp.Regexp) []measurement {
 	if o.scale {
-		return []measurement{{"scale", measureScale}}
+		return []measurement{{name: "scale", run: measureScale}}
 	}
-	all := slices.DeleteFunc(slices.Clone(measurements), func(m measurement) bool { return !which.MatchString(m.name) })
+	all := slices.DeleteFunc(slices.Clone(measurements), func(m measurement) bool { return !m.matches(which) })
 	others := slices.ContainsFunc(all, func(m measurement) bool { return m.name != "churn" && m.name != "writers" })
 	if o.against != "" && (others || len(all) == 0) {
-		return []measurement{{"against", measureAgainst}}
+		return []measurement{{name: "against", run: measureAgainst}}
 	}
 	return all
 }
@@ -206,7 +209,7 @@ func (e *env) run(chosen []measurement) error {
 	return e.where()
 }
 
-// newStore is the --store of a measurement whose files are in dir.
+// newStore returns the --store of a server whose files are in dir.
 func (e *env) newStore(dir string) (string, error) {
 	switch {
 	case e.pg != nil:

@@ -14,24 +14,24 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// How many watches there are, over connections that many share, and with a connection each:
-// as many as there may be descriptors for, here and in the server.
+// Numbers of watches: on shared connections, and with a connection each, which file descriptors limit here and in
+// the server.
 var (
 	manyShared = []int{5_000, 20_000, 100_000}
 	manyAlone  = []int{5_000, 18_000}
 )
 
 const (
-	manyEvents = 5 // after one that warms up
+	manyEvents = 5 // after one for warm-up
 	manyIdle   = 70 * time.Second
-	// As client-go asks: with bookmarks, which come each minute.
+	// As client-go sends it: with bookmarks, one a minute.
 	manyPath = configMaps + "?watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion="
 )
 
-// measureManyWatches: what a watch that says nothing costs the server in memory by the
-// kernel's count and in processor time, and what an event costs that all of them get.
+// measureManyWatches measures the memory (as the kernel counts it) and the processor time of an idle watch, and the
+// cost of an event that all watches receive.
 func measureManyWatches(e *env) error {
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name    string
 		sizes   []int
 		perConn int
@@ -41,12 +41,12 @@ func measureManyWatches(e *env) error {
 		{"a connection each, HTTP/2", manyAlone, 1, true},
 		{"a connection each, HTTP/1.1", manyAlone, 1, false},
 	} {
-		for _, n := range way.sizes {
-			name := fmt.Sprintf("%d watches, %s", n, way.name)
+		for _, n := range variant.sizes {
+			name := fmt.Sprintf("%d watches, %s", n, variant.name)
 			if !e.only.MatchString(name) {
 				continue
 			}
-			err := e.manyWatches(name, n, way.perConn, way.http2)
+			err := e.manyWatches(name, n, variant.perConn, variant.http2)
 			if errors.Is(err, errNoTaps) {
 				e.report(name, "left out: %v", err)
 				continue
@@ -100,14 +100,14 @@ func (e *env) manyWatches(name string, n, perConn int, http2 bool) error {
 	after := (settled(s.Pid()) - before) * 1024 / float64(n)
 	e.report(name, "opened in %v   a watch: %.1f KB, after events %.1f KB   doing nothing: %.2f %% of a core   an event to all: cpu %v, the last has it after %v",
 		opened.Round(time.Millisecond), idle, after, 100*used.Seconds()/manyIdle.Seconds(), cost, took)
-	e.kept.Add(record.Of("many watches", name+", a watch that says nothing", "KB", record.Lower, idle))
-	e.kept.Add(record.Of("many watches", name+", a watch after events", "KB", record.Lower, after))
-	e.kept.Add(record.Of("many watches", name+", processor time of an event to all", "ms", record.Lower, cost.Seconds()*1000))
-	e.kept.Add(record.Of("many watches", name+", the last has an event after", "ms", record.Lower, took.Seconds()*1000))
+	e.record.Add(record.Of("many watches", name+", a watch that says nothing", "KB", record.Lower, idle))
+	e.record.Add(record.Of("many watches", name+", a watch after events", "KB", record.Lower, after))
+	e.record.Add(record.Of("many watches", name+", processor time of an event to all", "ms", record.Lower, cost.Seconds()*1000))
+	e.record.Add(record.Of("many watches", name+", the last has an event after", "ms", record.Lower, took.Seconds()*1000))
 	return nil
 }
 
-// newest is the resource version that there is now.
+// newest returns the current resource version.
 func newest(c *client) (string, error) {
 	resp, err := c.open(http.MethodGet, configMaps+"?limit=1", "", "application/json", nil)
 	if err != nil {
@@ -121,8 +121,8 @@ func newest(c *client) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// toAll writes objects that all watches see, one after the other, and returns medians: the
-// server's processor time for one, and the time until the last watch had it.
+// toAll writes objects that all watches receive, one after the other, and returns medians: the server's processor
+// time for one, and the time until the last watch has received it.
 func (e *env) toAll(s *harness.Server, c *client, t *taps, n int) (cost, took time.Duration, err error) {
 	var costs, times []time.Duration
 	for i := range 1 + manyEvents {
@@ -139,7 +139,7 @@ func (e *env) toAll(s *harness.Server, c *client, t *taps, n int) (cost, took ti
 			return 0, 0, fmt.Errorf("event %d arrived at %d of %d watches", i, len(arrived), n)
 		}
 		last := slices.Max(arrived)
-		time.Sleep(200 * time.Millisecond) // what it leaves behind is a part of what it costs
+		time.Sleep(200 * time.Millisecond) // garbage collection is a part of the cost
 		if i > 0 {
 			costs, times = append(costs, processorTime(s.Pid())-used), append(times, last)
 		}

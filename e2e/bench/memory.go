@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// memory is what the kernel says that a process holds, in MB (2^20 bytes).
+// memory is the memory of a process as the kernel counts it, in MB (2^20 bytes).
 type memory struct {
 	rss       float64 // pages in memory, shared ones whole
-	pss       float64 // the same, with shared pages by their part
-	anonymous float64 // of pss: what the process made
-	file      float64 // of pss: pages of files, the program's own among them
+	pss       float64 // the same, with shared pages divided by the processes that share them
+	anonymous float64 // of pss: anonymous pages
+	file      float64 // of pss: pages of files, the executable included
 	shared    float64 // of pss: shared memory
 }
 
@@ -24,8 +24,7 @@ func (m memory) String() string {
 	return fmt.Sprintf("%.0f MB resident (%.0f anonymous, %.0f of files, %.0f shared)", m.rss, m.anonymous, m.file, m.shared)
 }
 
-// memoryOf reads /proc/PID/smaps_rollup, which makes the kernel walk all pages: not for
-// reading again and again.
+// memoryOf reads /proc/PID/smaps_rollup. It is expensive: the kernel walks all pages.
 func memoryOf(pid int) (memory, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -50,35 +49,33 @@ func rollup(data []byte) (m memory, err error) {
 		}
 	}
 	if len(into) > 0 {
-		return m, fmt.Errorf("smaps_rollup lacks %d of the lines that are needed", len(into))
+		return m, fmt.Errorf("smaps_rollup: %d of the expected lines are missing", len(into))
 	}
 	return m, nil
 }
 
-// memoryOfAll sums over a process and all it has started; what several of them share
-// counts once, as pss does it.
+// memoryOfAll returns the sum over a process and its descendants. Shared pages count once, by their pss.
 func memoryOfAll(pid int) (sum memory, err error) {
 	for _, p := range descendants(pid) {
 		m, err := memoryOf(p)
 		if err != nil {
-			continue // it has ended in the meantime
+			continue // the process has ended
 		}
 		sum.rss, sum.pss, sum.anonymous, sum.file, sum.shared = sum.rss+m.rss, sum.pss+m.pss, sum.anonymous+m.anonymous, sum.file+m.file, sum.shared+m.shared
 	}
 	if sum.rss == 0 {
-		err = fmt.Errorf("process %d has no memory: it has ended", pid)
+		err = fmt.Errorf("process %d has ended", pid)
 	}
 	return sum, err
 }
 
-// calm is the memory of a process once it stops falling: a collector gives back slowly.
+// calm waits until the memory of a process stops falling, as the runtime returns it slowly, and returns it.
 func calm(pid int) (memory, error) {
 	settled(pid)
 	return memoryOf(pid)
 }
 
-// peak watches how much a process holds, until ctx ends, and then says how much it was at
-// most, in MB.
+// peak samples the memory of a process until ctx ends, and then returns the maximum in MB.
 func peak(ctx context.Context, pid int) <-chan float64 {
 	out := make(chan float64, 1)
 	go func() {
@@ -101,14 +98,14 @@ func peak(ctx context.Context, pid int) <-chan float64 {
 // forgetPeaks makes the kernel reset the peak memory of processes.
 func forgetPeaks(pids []int) {
 	for _, pid := range pids {
-		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // of another user: the peak since it started
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // fails for other users' processes: then the peak is that since their start
 	}
 }
 
-// peaks is the most memory that processes held, each at its own moment, in MB, as the kernel remembers it.
+// peaks returns the sum of the peak memory of processes, in MB, as the kernel recorded it.
 func peaks(pids []int) (sum float64) {
 	for _, pid := range pids {
-		data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // it has ended, or there is no /proc
+		data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty if the process has ended, or without /proc
 		kb, _ := strconv.ParseFloat(strings.TrimSuffix(valueAfter(string(data), "VmHWM:"), " kB"), 64)
 		sum += kb / 1024
 	}

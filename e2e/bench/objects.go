@@ -14,12 +14,12 @@ const (
 	leases     = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 )
 
-// configMap is a ConfigMap of about size bytes.
+// configMap returns a ConfigMap of about size bytes.
 func configMap(name string, size int) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"payload":%q}}`, name, strings.Repeat("x", size))
 }
 
-// pod is a Pod of about 4.9 KB as JSON, most of it in its environment.
+// pod returns a Pod of about 4.9 KB of JSON, most of it environment variables.
 func pod(name, node, app string) []byte {
 	var env strings.Builder
 	for i := range 16 {
@@ -33,7 +33,7 @@ func pod(name, node, app string) []byte {
 "readinessProbe":{"httpGet":{"path":"/healthz","port":8080}},"ports":[{"name":"http","containerPort":8080}]}]}}`, name, app, strings.Repeat("n", 190), node, env.String())
 }
 
-// fill writes n objects from several clients.
+// fill creates n objects from several clients.
 func fill(s *harness.Server, n int, path string, body func(i int) []byte) error {
 	t, err := own(s)
 	if err != nil {
@@ -64,7 +64,7 @@ func (t *target) fill(n int, path string, body func(i int) []byte) error {
 	return first
 }
 
-// account makes sure that pods can be created in the default namespace.
+// account creates the ServiceAccount that Pods of the default namespace need.
 func account(s *harness.Server) {
 	c, err := newClient(s)
 	if err == nil {
@@ -72,7 +72,7 @@ func account(s *harness.Server) {
 	}
 }
 
-// lease is a Lease as a kubelet makes it.
+// lease returns a Lease as a kubelet creates it.
 func lease(name string) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40}}`, name, name)
 }
@@ -84,11 +84,11 @@ func renew(c *client, path string) error {
 	return err
 }
 
-// hostIP is a field that a kubelet adds to the status of a Pod that has none.
+// hostIP is a status field that a kubelet sets once.
 const hostIP = `,"hostIP":"10.0.0.1"`
 
-// patchStatus changes the status of a Pod, to another one with each i. more are further
-// fields of the status, each behind a comma.
+// patchStatus patches the status of a Pod; the values depend on i. more holds further fields of the status, each
+// after a comma.
 func patchStatus(c *client, path, more string, i int) error {
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"%s","lastTransitionTime":"2026-01-01T00:%02d:%02dZ"}],"phase":"Running"%s}}`, []string{"True", "False"}[i%2], i/60%60, i%60, more)
 	_, err := c.do("PATCH", path, "application/strategic-merge-patch+json", "", patch)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	_ "modernc.org/sqlite" // to have a file weighed
+	_ "modernc.org/sqlite" // for the size of a file
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
@@ -24,7 +24,7 @@ const (
 	nodeKind  = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"NODE","uid":"0c1d2e3f-4a5b-6c7d-8e9f-0a1b2c3d4e5f","creationTimestamp":"2026-03-01T00:00:00Z","labels":{"kubernetes.io/arch":"amd64","kubernetes.io/hostname":"NODE","kubernetes.io/os":"linux"},"managedFields":[{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"TIME","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{}}},"subresource":"status"}]},"spec":{"podCIDR":"10.244.1.0/24"},"status":{"capacity":{"cpu":"8","memory":"32768Mi","pods":"110"},"conditions":[CONDITIONS],"addresses":[{"type":"InternalIP","address":"10.0.0.1"}],"images":[IMAGES]}}`
 )
 
-// beats are the writes of a week: each of some nodes one every so often.
+// beats describes a week of periodic writes by some nodes.
 type beats struct {
 	name, resource, namespace, value string
 	every                            time.Duration
@@ -44,7 +44,7 @@ func (e *env) beats() []beats {
 	}
 }
 
-// rows are the writes in their order, up to the one that lives.
+// rows returns all writes in order; the last one is the live row.
 func (b *beats) rows(yield func(sqlstore.Row, error) bool) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 123456000, time.UTC)
 	nodes, n := int64(b.nodes), int64(b.nodes)*int64(week/b.every)
@@ -62,8 +62,8 @@ func (b *beats) rows(yield func(sqlstore.Row, error) bool) {
 	}
 }
 
-// measureHistory weighs a week of heartbeats on the disk, indexes included, before and after
-// they are packed, and what packing costs.
+// measureHistory measures the size of a week of heartbeats on disk, indexes included, before and after packing, and
+// the cost of packing.
 func measureHistory(e *env) error {
 	for _, b := range e.beats() {
 		if err := e.weigh(&b); err != nil {
@@ -121,7 +121,7 @@ func (e *env) weigh(b *beats) error {
 	return nil
 }
 
-// scale opens a database, and gives what tells its size when nothing in it is free.
+// scale opens a database, and returns a function that compacts it and returns its size.
 func (e *env) scale(path string) (sqlstore.Driver, func(context.Context) (int64, error), error) {
 	if e.pg == nil {
 		d, err := sqlite.Open(e.ctx, path, sqlite.Config{Unsynced: true})

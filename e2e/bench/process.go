@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// resident is the memory that a process holds, in MB.
+// resident returns the resident memory of a process in MB.
 func resident(pid int) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -25,15 +25,14 @@ func resident(pid int) float64 {
 	return 0
 }
 
-// processorTime is what a process has used of the processors. Where others share
-// the machine it says more than a rate.
+// processorTime returns the processor time of a process. On a shared machine it is more stable than a rate.
 func processorTime(pid int) time.Duration {
 	own, _ := processorTimeWithEnded(pid)
 	return own
 }
 
-// processorTimeWithEnded also returns what the children of the process had used that have ended, as
-// sessions of PostgreSQL do.
+// processorTimeWithEnded also returns the processor time of children that have ended, such as sessions of
+// PostgreSQL.
 func processorTimeWithEnded(pid int) (own, ended time.Duration) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -52,7 +51,7 @@ func processorTimeWithEnded(pid int) (own, ended time.Duration) {
 	return time.Duration(ticks[0]+ticks[1]) * tick, time.Duration(ticks[2]+ticks[3]) * tick
 }
 
-// processorTimes is what several processes have used together.
+// processorTimes returns the sum of several processes.
 func processorTimes(pids []int) (sum time.Duration) {
 	for _, pid := range pids {
 		sum += processorTime(pid)
@@ -60,13 +59,13 @@ func processorTimes(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// psColumn is what ps reports of a process, on systems without /proc.
+// psColumn returns a column of ps for a process, on systems without /proc.
 func psColumn(pid int, column string) string {
 	out, _ := exec.Command("ps", "-o", column, "-p", strconv.Itoa(pid)).Output() // none: nothing is known
 	return strings.TrimSpace(string(out))
 }
 
-// clock reads [[days-]hours:]minutes:seconds.
+// clock parses [[days-]hours:]minutes:seconds.
 func clock(text string) time.Duration {
 	days, rest, found := strings.Cut(text, "-")
 	if !found {

@@ -95,11 +95,11 @@ func measureGet(e *env) error {
 	}
 	e.report(fmt.Sprintf("get a Pod of %d bytes, 16 clients", size), "%v   %.0f%% of a bare server", r, 100*r.rate/bare.rate)
 	e.rated("get a Pod, 16 clients", r)
-	e.kept.Add(record.Of("of a bare server", "get a Pod, 16 clients", "%", record.Higher, 100*r.rate/bare.rate))
+	e.record.Add(record.Of("of a bare server", "get a Pod, 16 clients", "%", record.Higher, 100*r.rate/bare.rate))
 	return nil
 }
 
-// bare measures a plain Go TLS server, in this process, that sends size bytes.
+// bare measures a plain Go TLS server in this process that sends answers of size bytes.
 func (e *env) bare(s *harness.Server, clients int, size int64) (result, error) {
 	cert, err := tls.LoadX509KeyPair(filepath.Join(s.DataDir, "serving.crt"), filepath.Join(s.DataDir, "serving.key"))
 	if err != nil {
@@ -120,7 +120,7 @@ func (e *env) bare(s *harness.Server, clients int, size int64) (result, error) {
 	go func() { _ = hs.ServeTLS(l, "", "") }()
 	defer hs.Close()
 	defer func(dir string) { profiles.dir = dir }(profiles.dir)
-	profiles.dir = "" // that server is this process
+	profiles.dir = "" // the server is this process
 	other := *s
 	other.URL = "https://" + l.Addr().String()
 	return drive(&other, clients, e.seconds, func(c *client, _, _ int) (int64, error) { return c.do("GET", "/", "", "", nil) })

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// scaled is a server with a large cluster in its database, for the time of -scale.
+// scaled is the server of -scale, with a large cluster in its database.
 type scaled struct {
 	*env
 	shape  million.Shape
@@ -24,10 +24,10 @@ type scaled struct {
 	store  string
 	server *harness.Server
 	stored float64 // MB of live values
-	bare   memory  // of a server whose database is empty
+	bare   memory  // of a server with an empty database
 }
 
-// scaleParts are measured one after the other on one database; -only chooses among them.
+// scaleParts are the parts of -scale, measured in this order on one database; -only selects among them.
 var scaleParts = []struct {
 	name string
 	run  func(*scaled) error
@@ -74,8 +74,8 @@ func measureScale(e *env) (err error) {
 	return nil
 }
 
-// build restores the cluster into the database, and has a server on it once, which makes
-// its certificates and the objects that it adds to every cluster.
+// build restores the cluster into the database, and starts a server once, which creates its certificates and the
+// default objects of every cluster.
 func (s *scaled) build() error {
 	seed := s.seed
 	if seed == "" {
@@ -116,7 +116,7 @@ func (s *scaled) build() error {
 	return nil
 }
 
-// empty is what a server holds whose database is empty.
+// empty returns the memory of a server with an empty database.
 func (s *scaled) empty() (memory, error) {
 	other, stop, err := s.env.start()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *scaled) empty() (memory, error) {
 	return calm(other.Pid())
 }
 
-// start has a server on the database, in place of the one before.
+// start starts a server on the database, in place of the last one.
 func (s *scaled) start(ctx context.Context, args ...string) error {
 	port := 0
 	if s.server != nil {
@@ -140,10 +140,10 @@ func (s *scaled) start(ctx context.Context, args ...string) error {
 	return err
 }
 
-// scalePatience is how long a server may take for a million objects on a busy machine.
+// scalePatience limits the start of a server with a million objects on a busy machine.
 const scalePatience = 20 * time.Minute
 
-// options are those of a server on the database.
+// options returns the options of a server on the database.
 func (s *scaled) options(port int, args ...string) harness.Options {
 	if profiles.dir != "" {
 		args = append(args, "--profiling")
@@ -157,8 +157,8 @@ func (s *scaled) stop() error {
 	return server.Stop()
 }
 
-// quiet waits until the server writes no more, and has made its own objects: those of each
-// namespace it makes after ten seconds, where no controller-manager does.
+// quiet waits until the server has created the default objects of each namespace, which it does after ten seconds
+// without a controller-manager, and writes no more.
 func (s *scaled) quiet() error {
 	c, err := newClient(s.server)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *scaled) quiet() error {
 	return nil
 }
 
-// published says that each namespace has the ConfigMap by which its Pods trust the server.
+// published reports whether each namespace has its root CA ConfigMap.
 func published(c *client) (bool, error) {
 	namespaces, err := total(c, "/api/v1/namespaces")
 	if err != nil {
@@ -195,7 +195,7 @@ func published(c *client) (bool, error) {
 	return maps >= namespaces, err
 }
 
-// total is how many objects a collection has.
+// total returns the number of objects in a collection.
 func total(c *client, collection string) (int, error) {
 	text, err := c.read(collection + "?limit=1")
 	if err != nil {
@@ -209,7 +209,7 @@ func total(c *client, collection string) (int, error) {
 	return len(list.Items) + list.Metadata.RemainingItemCount, err
 }
 
-// revision is that of the newest write.
+// revision returns the newest resource version.
 func revision(c *client) (string, error) {
 	text, err := c.read("/api/v1/namespaces?limit=1")
 	_, rest, _ := strings.Cut(string(text), `"resourceVersion":"`)
@@ -217,7 +217,7 @@ func revision(c *client) (string, error) {
 	return rv, err
 }
 
-// clients connect when they are used.
+// clients returns n clients, which connect with their first request.
 func (s *scaled) clients(n int, h2 bool) ([]*client, error) {
 	t, err := own(s.server)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *scaled) clients(n int, h2 bool) ([]*client, error) {
 	return out, nil
 }
 
-// windows measures a part several times, so that its figures have a spread.
+// windows repeats a measurement, for the spread of its figures.
 func (s *scaled) windows(measure func() (result, error)) ([]result, error) {
 	var all []result
 	for range max(1, s.pairs) {
@@ -243,7 +243,7 @@ func (s *scaled) windows(measure func() (result, error)) ([]result, error) {
 	return all, nil
 }
 
-// lastWords is the end of what the server said.
+// lastWords returns the end of the server's log.
 func (s *scaled) lastWords() string {
 	if s.server == nil {
 		return ""
@@ -252,7 +252,7 @@ func (s *scaled) lastWords() string {
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }
 
-// of takes a number from each result.
+// of returns a number of each result.
 func of(all []result, what func(result) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, r := range all {

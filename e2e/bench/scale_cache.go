@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// held has the figures of the cache of one build.
+// held holds the figures of the cache of one build.
 type held struct {
 	build  build
 	values map[string][]float64 // by figure
@@ -44,8 +44,8 @@ var cacheFigures = []struct {
 	{"after lists, by stored bytes", "times", record.Lower},
 }
 
-// scaleCache measures in turns what this build and those of -builds hold of the same cluster, each with a cache file of its
-// own, and what reads cost where values lie in that file. It prints what the heap consists of.
+// scaleCache compares this build and those of -builds, in turns: their memory with the same cluster, each with its own cache
+// file, and the cost of reads from that file. It prints the largest parts of the heap.
 func scaleCache(s *scaled) error {
 	list, err := s.ownBuilds()
 	if err != nil {
@@ -78,7 +78,7 @@ func scaleCache(s *scaled) error {
 	return s.start(s.ctx)
 }
 
-// fileOf has a build write its cache file: at its end, or after a minute where that takes more time than an end has.
+// fileOf makes a build write its cache file: when it stops, or after a minute if writing takes longer than a shutdown may.
 func (s *scaled) fileOf(b build) error {
 	if err := s.startBuild(b); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *scaled) fileOf(b build) error {
 	}
 }
 
-// startBuild has a server of a build on the database, in place of the one before, with a cache file of its own.
+// startBuild starts a server of a build on the database, in place of the last one, with its own cache file.
 func (s *scaled) startBuild(b build) error {
 	if s.server != nil {
 		if err := s.stop(); err != nil {
@@ -131,13 +131,13 @@ func (h *held) addMemory(s *scaled, when string) error {
 }
 
 func (h *held) measure(s *scaled) error {
-	for _, way := range []string{"cold", "warm"} {
+	for _, variant := range []string{"cold", "warm"} {
 		if s.server != nil {
 			if err := s.stop(); err != nil {
 				return err
 			}
 		}
-		if way == "cold" {
+		if variant == "cold" {
 			if err := s.forget(); err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (h *held) measure(s *scaled) error {
 		if err := s.startBuild(h.build); err != nil {
 			return err
 		}
-		h.add("start to ready, "+way, time.Since(began).Seconds())
+		h.add("start to ready, "+variant, time.Since(began).Seconds())
 	}
 	if err := h.addMemory(s, "after a start"); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (h *held) measure(s *scaled) error {
 	return s.heap(h.build.name + " after lists")
 }
 
-// reads are gets of objects that nobody has read, pages, and whole lists.
+// reads measures gets of objects that were not read before, pages, and whole lists.
 func (h *held) reads(s *scaled) error {
 	r := rand.New(rand.NewPCG(1, 2))
 	get, err := drive(s.server, 1, s.seconds, func(c *client, _, _ int) (int64, error) {
@@ -186,21 +186,21 @@ func (h *held) reads(s *scaled) error {
 	}
 	h.add("pages of 500, 1 client, p50", p50(pages))
 	h.add("pages of 500, 1 client, p99", p99(pages))
-	for _, way := range []struct{ name, accept string }{{"JSON", ""}, {"Protobuf", protobufType}} {
+	for _, variant := range []struct{ name, accept string }{{"JSON", ""}, {"Protobuf", protobufType}} {
 		before := resident(s.server.Pid())
-		_, took, size, most, err := s.whole(way.accept, false)
+		_, took, size, most, err := s.whole(variant.accept, false)
 		if err != nil {
 			return err
 		}
-		h.add("all Pods as "+way.name, size/took.Seconds())
-		if way.accept == "" {
+		h.add("all Pods as "+variant.name, size/took.Seconds())
+		if variant.accept == "" {
 			h.add("all Pods as JSON, memory on top meanwhile", most-before)
 		}
 	}
 	return nil
 }
 
-// heap prints the functions that allocated what lives in the server's heap, the largest first.
+// heap prints the functions that allocated the live heap of the server, the largest first.
 func (s *scaled) heap(when string) error {
 	old := profiles.dir
 	defer func() { profiles.dir = old }()

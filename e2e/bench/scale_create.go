@@ -16,15 +16,15 @@ import (
 
 const (
 	writers       = 32
-	leasesAt      = 100              // renewals a second, during everything else
-	selectorsAt   = 2                // pages of the label selector a second, during everything else
+	leasesAt      = 100              // renewals a second in the background
+	selectorsAt   = 2                // pages of the label selector a second in the background
 	shortRetained = 30 * time.Second // so that compaction has something to do
 )
 
-// mold makes bodies of Pods to be created: those of the cluster, with another name.
+// mold is the body of a Pod of the cluster, split around its name, to create copies.
 type mold struct{ before, after []byte }
 
-// molds are of some Pods of the cluster.
+// molds returns molds of some Pods of the cluster.
 func molds(shape million.Shape, n int) ([]mold, []string, error) {
 	var all []mold
 	var paths []string
@@ -50,7 +50,7 @@ func (m mold) with(name string) []byte {
 	return append(append(append(make([]byte, 0, len(m.before)+len(name)+len(m.after)), m.before...), name...), m.after...)
 }
 
-// creator creates Pods of new names.
+// creator creates Pods with new names.
 type creator struct {
 	molds []mold
 	paths []string
@@ -69,13 +69,13 @@ func (k *creator) one(c *client) error {
 	return err
 }
 
-// scaleCreate measures creates of Pods at half of the highest rate, while pages, selectors
-// and renewals of leases go on and what they supersede is compacted.
+// scaleCreate measures creates of Pods at half of the highest rate, during pages, selectors and renewals of leases,
+// with compaction of the superseded versions.
 func scaleCreate(s *scaled) error {
 	if err := s.start(s.ctx, "--history-retention="+shortRetained.String()); err != nil {
 		return err
 	}
-	// The highest rate is that of a server whose start is over: it packs, and its collector of dependents learns, for seconds behind ready.
+	// Measure the highest rate after the start: for seconds after readiness the server packs and the garbage collector builds its graph.
 	if _, err := calm(s.server.Pid()); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func scaleCreate(s *scaled) error {
 	highest := record.Of("creates", "highest rate, 32 clients", "1/s", record.Higher, of(most, func(r result) float64 { return r.rate })...)
 	s.figure(highest)
 	s.figure(record.Of("creates", "highest rate, processor time of one", "ms", record.Lower, of(most, func(r result) float64 { return millis(r.cpu) })...))
-	// The first selector of labels has them indexed, which is measured by itself: what goes on is what comes after it.
+	// The first label selector makes the server build its index, which scaleLabel measures.
 	if err := s.indexed(); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func scaleCreate(s *scaled) error {
 		name  string
 		share float64
 		goal  float64
-	}{{"half", 0.5, 20}, {"a quarter", 0.25, 0}} { // a quarter tells how much of half is a line before what two processors can do
+	}{{"half", 0.5, 20}, {"a quarter", 0.25, 0}} { // the difference shows how much of the latency at half is queueing for two processors
 		if err := s.createAmong(k, part.name+" of it among other requests", highest.Median*part.share, part.goal); err != nil {
 			return err
 		}
@@ -108,12 +108,12 @@ func scaleCreate(s *scaled) error {
 	return nil
 }
 
-// createAmong measures creates at a steady rate while everything else goes on. goal is of their p99, in ms; 0: none.
+// createAmong measures creates at a steady rate under the background load. goal is for their p99, in ms; 0: none.
 func (s *scaled) createAmong(k *creator, name string, perSecond, goal float64) error {
-	var beside []mixture
+	var rounds []mixture
 	all, err := s.windows(func() (result, error) {
 		m, err := s.mixed(k, perSecond)
-		beside = append(beside, m)
+		rounds = append(rounds, m)
 		return m.creates, err
 	})
 	if err != nil {
@@ -123,14 +123,14 @@ func (s *scaled) createAmong(k *creator, name string, perSecond, goal float64) e
 	s.figure(record.Of("creates", name+", p50", "ms", record.Lower, of(all, p50)...))
 	s.promised(record.Of("creates", name+", p99", "ms", record.Lower, of(all, p99)...), goal)
 	var server []float64
-	for _, m := range beside {
+	for _, m := range rounds {
 		server = append(server, m.cores)
 	}
 	s.figure(record.Of("creates", name+", processors of the server", "", record.Lower, server...))
-	for i, other := range besideNames {
+	for i, other := range backgroundNames {
 		var p []float64
-		for _, m := range beside {
-			p = append(p, millis(m.beside[i].p99))
+		for _, m := range rounds {
+			p = append(p, millis(m.background[i].p99))
 		}
 		s.figure(record.Of("creates", name+", meanwhile "+other+", p99", "ms", record.Lower, p...))
 	}
@@ -139,36 +139,36 @@ func (s *scaled) createAmong(k *creator, name string, perSecond, goal float64) e
 
 // mixture holds the measurements of creates and of the load during them.
 type mixture struct {
-	creates result
-	beside  [4]result
-	cores   float64 // processors that the server took
+	creates    result
+	background [4]result
+	cores      float64 // processors that the server took
 }
 
-var besideNames = [4]string{"pages of 500", "node-name selector", "label selector, a page of 500", "renewals of leases"}
+var backgroundNames = [4]string{"pages of 500", "node-name selector", "label selector, a page of 500", "renewals of leases"}
 
-// mixed has everything go on at once for the usual time.
+// mixed creates objects at a steady rate and runs the background load for twice e.seconds.
 func (s *scaled) mixed(k *creator, perSecond float64) (m mixture, err error) {
 	over := until(2 * s.seconds)
 	profiled := profile(s.server, s.seconds)
 	used, began := processorTime(s.server.Pid()), time.Now()
 	var wg sync.WaitGroup
-	errs := make([]error, len(m.beside)+1)
+	errs := make([]error, len(m.background)+1)
 	for i, work := range [...]func(func() bool) (result, error){s.pager, s.kubelets, s.selectors, s.heartbeats} {
-		wg.Go(func() { m.beside[i], errs[i] = work(over) })
+		wg.Go(func() { m.background[i], errs[i] = work(over) })
 	}
 	wg.Go(func() {
 		clients, err := s.clients(writers, overHTTP2)
 		if err == nil {
 			m.creates, err = steady(clients, perSecond, over, func(c *client, _, _ int) error { return k.one(c) })
 		}
-		errs[len(m.beside)] = err
+		errs[len(m.background)] = err
 	})
 	wg.Wait()
 	m.cores = (processorTime(s.server.Pid()) - used).Seconds() / time.Since(began).Seconds()
 	return m, errors.Join(errors.Join(errs...), profiled())
 }
 
-// indexed has the server index labels, and waits until it has.
+// indexed makes the server build its label index, and waits until it is built.
 func (s *scaled) indexed() error {
 	_, err := s.selectors(until(time.Second))
 	if err == nil {
@@ -177,7 +177,7 @@ func (s *scaled) indexed() error {
 	return err
 }
 
-// selectors read pages of what the label selects.
+// selectors lists pages by a label selector.
 func (s *scaled) selectors(over func() bool) (result, error) {
 	clients, err := s.clients(1, overHTTP2)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *scaled) selectors(over func() bool) (result, error) {
 	})
 }
 
-// heartbeats renew the leases of nodes.
+// heartbeats renews the leases of nodes.
 func (s *scaled) heartbeats(over func() bool) (result, error) {
 	clients, err := s.clients(4, overHTTP2)
 	if err != nil {

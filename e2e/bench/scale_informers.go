@@ -22,8 +22,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// The informers that list again at once: kubelets, which look at their node; controllers of
-// one namespace; and a few that look at everything. Each has a connection of its own.
+// Numbers of informers that list again after a restart: kubelets with the Pods of their node, controllers of one
+// namespace, and a few of all Pods. Each has its own connection.
 const (
 	informers          = 1000
 	informersOfAll     = 4
@@ -34,8 +34,8 @@ const (
 	informerTriesAgain = 100 * time.Millisecond
 )
 
-// scaleInformers restarts the server while informers wait for it, and measures the time until all of them
-// have listed and watch again, and the memory of the server during that.
+// scaleInformers restarts the server while informers wait for it, and measures the time until all of them have listed
+// and watch again, and the server's memory until then.
 func scaleInformers(s *scaled) error {
 	if err := s.start(s.ctx); err != nil {
 		return err
@@ -60,8 +60,8 @@ func scaleInformers(s *scaled) error {
 	return nil
 }
 
-// rush is one restart: the seconds from ready until each informer was served, sorted, and
-// the most memory that the server held from ready on.
+// rush measures one restart: the sorted times in seconds from readiness until each informer was served, and the peak
+// memory of the server after readiness.
 func (s *scaled) rush() (done []float64, most float64, err error) {
 	port := s.server.Port
 	if err := s.stop(); err != nil {
@@ -93,8 +93,8 @@ func (s *scaled) rush() (done []float64, most float64, err error) {
 	return sortedFloats(done), most, nil
 }
 
-// crowds starts the processes of the informers. What it returns waits for them, and says
-// when each informer was served.
+// crowds starts the processes of the informers. The returned function waits for them, and returns when each informer
+// was served.
 func (s *scaled) crowds(ctx context.Context, port int) (func() ([]int64, error), error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -127,9 +127,9 @@ func (s *scaled) crowds(ctx context.Context, port int) (func() ([]int64, error),
 	}, nil
 }
 
-// beInformers is one process of informers: all of its list and watch as soon as the server
-// lets them, and when each was served is printed, in microseconds since 1970.
-func beInformers(args []string) error {
+// runInformers is a process of informers, which list and watch as soon as the server admits them. It prints when each
+// was served, in microseconds since 1970.
+func runInformers(args []string) error {
 	if len(args) != 5 {
 		return fmt.Errorf("%s: %d arguments", informersArgument, len(args))
 	}
@@ -171,7 +171,7 @@ func beInformers(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(times)
 }
 
-// informed is what an informer lists. The few of everything come among the others.
+// informed returns the collection of an informer. The few informers of all Pods are spread among the others.
 func (s *scaled) informed(n int) string {
 	switch every := informers / informersOfAll; {
 	case n%every == every/2:
@@ -182,8 +182,8 @@ func (s *scaled) informed(n int) string {
 	return fmt.Sprintf("/api/v1/namespaces/%s/pods?resourceVersion=0", s.shape.Namespace(n*13%s.shape.Namespaces()))
 }
 
-// inform lists until it is served, and opens a watch from there. The watch stays open
-// until the process ends.
+// inform retries a list until the server serves it, and opens a watch from there, which stays open until the process
+// ends.
 func (c *client) inform(path string) error {
 	for late := until(informersPatience); ; time.Sleep(informerTriesAgain) {
 		if late() {
@@ -191,14 +191,14 @@ func (c *client) inform(path string) error {
 		}
 		resp, err := c.open(http.MethodGet, path, "", "", nil)
 		if err != nil {
-			continue // nobody listens yet, or is ready, or has a seat
+			continue // the server is not listening or ready, or refused the request
 		}
 		_, err = c.drain(resp.Body)
 		resp.Body.Close()
 		if err != nil {
 			continue
 		}
-		// The list is compressed and is not read: a revision is asked for by itself.
+		// The list is compressed and discarded, so get its revision separately.
 		from, err := revision(c)
 		if err != nil {
 			continue

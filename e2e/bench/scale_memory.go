@@ -6,8 +6,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/bench/record"
 )
 
-// scaleMemory measures what the server holds after a start, when nobody has asked for
-// anything yet, by what the kernel says.
+// scaleMemory measures the memory of the server after a start and before the first request, as the kernel counts it.
 func scaleMemory(s *scaled) error {
 	m, err := calm(s.server.Pid())
 	if err != nil {
@@ -33,7 +32,7 @@ func scaleMemory(s *scaled) error {
 	return nil
 }
 
-// held records what a server holds, by the stored bytes and by the object.
+// held records the memory of a server, absolute, in proportion to the stored bytes, and for each object.
 func (s *scaled) held(when string, m memory) {
 	s.report("memory "+when, "%v", m)
 	f := record.Of("memory", when+", by stored bytes", "times", record.Lower, m.rss/s.stored)

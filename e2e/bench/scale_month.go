@@ -9,15 +9,14 @@ import (
 	"github.com/rowlock/rowlock/e2e/bench/record"
 )
 
-// A month is simulated by its writes, not by its days: each Pod is written -churn times on average, at the
-// highest rate, and superseded versions are kept for monthRetained.
+// The simulated month has the writes of a month, without the pauses: -churn writes of each Pod on average, at the
+// highest rate. The server keeps superseded versions for monthRetained.
 const (
 	monthRetained = 10 * time.Second
 	monthPatience = 30 * time.Minute
 )
 
-// scaleMonth measures whether compaction keeps up with a month of changes, and how large the
-// files are when it has done its work.
+// scaleMonth measures whether compaction keeps up with a month of changes, and the size of the files after it.
 func scaleMonth(s *scaled) error {
 	if err := s.start(s.ctx, "--history-retention="+monthRetained.String()); err != nil {
 		return err
@@ -40,7 +39,7 @@ func scaleMonth(s *scaled) error {
 	s.figure(record.Of("a month", fmt.Sprintf("writes, %.3g of each Pod", s.churn), "1/s", record.Higher, float64(writes)/took.Seconds()))
 	s.figure(record.Of("a month", "compaction is behind at their end", "s", record.Lower, max(0, behind-monthRetained.Seconds())))
 	s.figure(record.Of("a month", "files by live data at their end", "times", record.Lower, float64(at.size)/float64(at.live)))
-	// The server renews leases of its own: versions that were superseded after the month may exist.
+	// The server renews its leases: versions that were superseded after the month may exist.
 	for late := until(monthPatience); behind > time.Since(began).Seconds(); time.Sleep(time.Second) {
 		if late() {
 			return fmt.Errorf("rows that were superseded %.0f s ago are left after %v", behind, monthPatience)
@@ -63,8 +62,8 @@ func scaleMonth(s *scaled) error {
 	return nil
 }
 
-// churned makes so many writes: of ten, seven change the status of a Pod, two renew a
-// lease, and one replaces a Pod, which are two writes by itself.
+// churned sends so many writes: of ten, seven patch the status of a Pod, two renew a lease, and one replaces a Pod
+// by a delete and a create.
 func (s *scaled) churned(writes int) error {
 	clients, err := s.clients(writers, overHTTP2)
 	if err != nil {
@@ -99,7 +98,7 @@ func (s *scaled) churned(writes int) error {
 
 func (s *scaled) change(c *client, i int, m []mold, paths []string) error {
 	switch i % 10 {
-	case 0: // a Pod goes, and another one comes
+	case 0: // replace a Pod
 		at := i / 10 % len(m)
 		name := fmt.Sprintf("month-%d", i)
 		if _, err := c.do("POST", paths[at], "application/json", "", m[at].with(name)); err != nil {

@@ -21,7 +21,7 @@ const (
 	nodeClients = 4
 )
 
-// walker reads page after page of all Pods, and begins again at their end.
+// walker pages through all Pods in a loop.
 type walker struct{ next string }
 
 func (w *walker) step(c *client) error {
@@ -30,7 +30,7 @@ func (w *walker) step(c *client) error {
 	return err
 }
 
-// pager reads pages at a steady rate until over says so.
+// pager reads pages at a steady rate until over returns true.
 func (s *scaled) pager(over func() bool) (result, error) {
 	clients, err := s.clients(pageWalkers, overHTTP2)
 	if err != nil {
@@ -40,8 +40,7 @@ func (s *scaled) pager(over func() bool) (result, error) {
 	return steady(clients, pagesAt, over, func(c *client, w, _ int) error { return walkers[w].step(c) })
 }
 
-// scalePages measures pages of 500 at a steady rate: their latency and the processors that
-// the server takes.
+// scalePages measures pages of 500 at a steady rate: their latency, and the server's share of the processors.
 func scalePages(s *scaled) error {
 	var cores []float64
 	all, err := s.windows(func() (result, error) {
@@ -65,15 +64,15 @@ func scalePages(s *scaled) error {
 	return nil
 }
 
-// scaleLabel measures a label selector that selects a tenth: until the first byte of the
-// whole answer, until a page of 500 is there, and the whole of it once.
+// scaleLabel measures a label selector that selects a tenth: the time to the first byte of a whole list, the time of
+// a page of 500, and once the time of a whole list.
 func scaleLabel(s *scaled) error {
 	query := allPods + "?labelSelector=" + url.QueryEscape(million.TierLabel)
-	clients, err := s.clients(2, true) // an answer that is not read on ends without its connection
+	clients, err := s.clients(2, true) // over HTTP/2, abandoning an answer does not close the connection
 	if err != nil {
 		return err
 	}
-	first, err := s.timed(clients[0], query) // which has the server index labels
+	first, err := s.timed(clients[0], query) // makes the server build its label index
 	if err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func scaleLabel(s *scaled) error {
 	return nil
 }
 
-// timed reads an answer to its end: milliseconds until the first byte, and until the last.
+// timed reads a whole answer, and returns the milliseconds until the first byte and until the last.
 func (s *scaled) timed(c *client, path string) ([2]float64, error) {
 	began := time.Now()
 	resp, err := c.open(http.MethodGet, path, "", "", nil)
@@ -114,8 +113,8 @@ func (s *scaled) timed(c *client, path string) ([2]float64, error) {
 	return [2]float64{first, millis(time.Since(began))}, err
 }
 
-// firstBytes sends ten requests a second, and measures the time until the first byte of the body, or the
-// whole of it, has arrived. It does not read the rest of an answer.
+// firstBytes sends ten requests a second, and measures the time until the first byte of the body or, if whole, all
+// of it. Otherwise it abandons the rest of the answer.
 func (s *scaled) firstBytes(clients []*client, path string, whole bool) (result, error) {
 	var mu sync.Mutex
 	var all []time.Duration
@@ -141,7 +140,7 @@ func (s *scaled) firstBytes(clients []*client, path string, whole bool) (result,
 	return resultOf(all, time.Since(began)), err
 }
 
-// openWith is open of a GET that ctx ends.
+// openWith sends a GET that ctx cancels.
 func (c *client) openWith(ctx context.Context, path string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
 	if err != nil {
@@ -156,15 +155,15 @@ func (c *client) openWith(ctx context.Context, path string) (*http.Response, err
 	return resp, err
 }
 
-// onNode is what a kubelet lists.
+// onNode returns the list request of a kubelet.
 func (s *scaled) onNode(i int) string {
 	return allPods + "?fieldSelector=spec.nodeName%3D" + s.shape.Node(i%s.shape.Nodes())
 }
 
-// kubelets list the Pods of their nodes at a steady rate until over says so.
+// kubelets lists the Pods of nodes at a steady rate until over returns true.
 func (s *scaled) kubelets(over func() bool) (result, error) { return s.kubeletsAt(over, "") }
 
-// kubeletsAt are kubelets with what more there is to the query.
+// kubeletsAt is kubelets with additional query parameters.
 func (s *scaled) kubeletsAt(over func() bool, more string) (result, error) {
 	clients, err := s.clients(nodeClients, overHTTP2)
 	if err != nil {
@@ -176,8 +175,8 @@ func (s *scaled) kubeletsAt(over func() bool, more string) (result, error) {
 	})
 }
 
-// scaleNode measures the Pods of one node, whole answers: as they are now, for which PostgreSQL is asked what now is, and as
-// kubelets ask first, for what the server has.
+// scaleNode measures lists of the Pods of one node: consistent ones, for which the server reads the newest revision from
+// PostgreSQL, and those from the cache (resourceVersion=0), which kubelets send first.
 func scaleNode(s *scaled) error {
 	for _, w := range []struct {
 		name, more string

@@ -16,10 +16,10 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// scaleStart measures from the start of the process to ready: with the database's files out
-// of the page cache, and with them in it; and whether readyz and livez say the truth.
+// scaleStart measures the time from the start of the process to readiness, with a cold and a warm page cache, and
+// checks that readyz and livez are correct.
 func scaleStart(s *scaled) error {
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name string
 		goal float64
 		cold bool
@@ -29,26 +29,26 @@ func scaleStart(s *scaled) error {
 			if err := s.stop(); err != nil {
 				return err
 			}
-			if way.cold {
+			if variant.cold {
 				if err := s.forget(); err != nil {
 					return err
 				}
 			}
 			seconds, err := s.startWatched()
 			if err != nil {
-				return fmt.Errorf("%s: %w", way.name, err)
+				return fmt.Errorf("%s: %w", variant.name, err)
 			}
 			took, cpu = append(took, seconds), append(cpu, processorTime(s.server.Pid()).Seconds())
 		}
-		f := record.Of("start to ready", way.name, "s", record.Lower, took...)
-		f.Goal = way.goal
+		f := record.Of("start to ready", variant.name, "s", record.Lower, took...)
+		f.Goal = variant.goal
 		s.figure(f)
-		s.figure(record.Of("start to ready", way.name+", processor time", "s", record.Lower, cpu...))
+		s.figure(record.Of("start to ready", variant.name+", processor time", "s", record.Lower, cpu...))
 	}
 	return nil
 }
 
-// startWatched starts the server, and fails if a health check was wrong.
+// startWatched starts the server, and fails if a health check answers incorrectly.
 func (s *scaled) startWatched() (float64, error) {
 	port, err := harness.FreePort()
 	if err != nil {
@@ -66,14 +66,13 @@ func (s *scaled) startWatched() (float64, error) {
 		return 0, err
 	}
 	if err := <-seen; err != nil {
-		return 0, fmt.Errorf("while it started: %w", err)
+		return 0, fmt.Errorf("health checks during the start: %w", err)
 	}
 	return took, nil
 }
 
-// truthful asks livez and readyz until the server is ready, and holds them to the truth: as
-// soon as readyz is well, so are livez and a read of the last of all objects, and nothing is
-// read before. As in kube-apiserver, livez tells of a start that is not over yet.
+// truthful polls livez and readyz until the server is ready, and checks them: as soon as readyz answers 200, so do
+// livez and a get of the last object, and no get succeeds before. As in kube-apiserver, livez fails during the start.
 func (s *scaled) truthful(ctx context.Context, probe *harness.Server) error {
 	c, err := newClient(probe)
 	if err != nil {
@@ -92,20 +91,20 @@ func (s *scaled) truthful(ctx context.Context, probe *harness.Server) error {
 		after, _ := c.status("/readyz")
 		switch {
 		case before == http.StatusOK && live != http.StatusOK:
-			return fmt.Errorf("readyz says 200, and livez %d", live)
+			return fmt.Errorf("readyz answered 200, but livez %d", live)
 		case before == http.StatusOK && (!up || got != http.StatusOK):
-			return fmt.Errorf("readyz says 200, and a get is answered with %d", got)
+			return fmt.Errorf("readyz answered 200, but a get %d", got)
 		case before == http.StatusOK:
 			return nil
 		case got == http.StatusOK && after != http.StatusOK:
-			return fmt.Errorf("readyz says %d, and a get is answered", after)
+			return fmt.Errorf("readyz answered %d, but a get succeeded", after)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return errors.New("readyz was never well before the measurement ended")
+	return errors.New("readyz did not answer 200 before the measurement ended")
 }
 
-// status is that of an answer; false if there is none, as nobody listens.
+// status returns the status code of an answer; false if the server does not answer.
 func (c *client) status(path string) (int, bool) {
 	req, err := http.NewRequest(http.MethodGet, c.url+path, nil)
 	if err != nil {
@@ -121,7 +120,7 @@ func (c *client) status(path string) (int, bool) {
 	return resp.StatusCode, err == nil
 }
 
-// read is a whole answer.
+// read returns a whole answer.
 func (c *client) read(path string) ([]byte, error) {
 	resp, err := c.open(http.MethodGet, path, "", "", nil)
 	if err != nil {
@@ -131,23 +130,23 @@ func (c *client) read(path string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// forget takes the files of the database and the cache file out of the page cache, and no others: the machine
-// may not be ours alone. What PostgreSQL keeps in its own buffers stays there.
+// forget evicts the files of the database and the cache file from the page cache, and no others, as other users may
+// share the machine. The buffers of PostgreSQL keep their content.
 func (s *scaled) forget() error {
-	syscall.Sync() // pages that are not written yet stay
+	syscall.Sync() // dirty pages cannot be evicted
 	path, isFile := strings.CutPrefix(s.store, "sqlite:")
-	kept := filepath.Join(s.dir, "data", "postgres-cache")
+	cacheFile := filepath.Join(s.dir, "data", "postgres-cache")
 	if isFile {
-		kept = path + "-cache"
+		cacheFile = path + "-cache"
 	}
-	if err := forgetFile(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := forgetFile(cacheFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if isFile {
 		return forgetFile(path)
 	}
 	if s.pg == nil {
-		return nil // somebody else's server, perhaps on another machine
+		return nil // not a server of the bench
 	}
 	folder, err := ask[string](s.ctx, s.store, `SHOW data_directory`)
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *scaled) forget() error {
 			err = forgetFile(path)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the database has just deleted it
+			return nil // deleted in the meantime
 		}
 		return err
 	})

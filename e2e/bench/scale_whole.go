@@ -11,10 +11,10 @@ import (
 	"github.com/rowlock/rowlock/e2e/bench/record"
 )
 
-// scaleWhole measures one list of all Pods as a stream: its duration, and the additional memory of the server
-// during and after it.
+// scaleWhole measures one list of all Pods, streamed: its duration, and the server's additional memory during and after
+// it.
 func scaleWhole(s *scaled) error {
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name, accept string
 		gzip         bool
 	}{{"as JSON", "", false}, {"as JSON, compressed", "", true}, {"as Protobuf", protobufType, false}} {
@@ -23,10 +23,10 @@ func scaleWhole(s *scaled) error {
 			return err
 		}
 		profiled := profile(s.server, s.seconds)
-		first, took, size, most, err := s.whole(way.accept, way.gzip)
-		name := "all Pods " + way.name
+		first, took, size, most, err := s.whole(variant.accept, variant.gzip)
+		name := "all Pods " + variant.name
 		if err := errors.Join(profiled(), unlessLate(err)); err != nil {
-			return fmt.Errorf("%s: %w", way.name, err)
+			return fmt.Errorf("%s: %w", variant.name, err)
 		}
 		if err != nil {
 			s.report("whole list: "+name, "not served in the time that a request has")
@@ -50,8 +50,7 @@ func scaleWhole(s *scaled) error {
 	return nil
 }
 
-// unlessLate is an error unless it says that the server's own time for a request was over: that is
-// a result.
+// unlessLate returns err unless it is the server's request timeout, which is a valid result.
 func unlessLate(err error) error {
 	if answered(err, http.StatusGatewayTimeout) {
 		return nil
@@ -59,7 +58,7 @@ func unlessLate(err error) error {
 	return err
 }
 
-// whole reads one list and throws it away. size and most are in MB.
+// whole reads and discards one list. size and most are in MB.
 func (s *scaled) whole(accept string, gzip bool) (first, took time.Duration, size, most float64, err error) {
 	clients, err := s.clients(1, overHTTP2)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// measureStop: how long an idle server takes to end after a signal, with watchers that do not disconnect, and
-// without.
+// measureStop measures how long an idle server takes to exit after a signal, with open watches and without.
 func measureStop(e *env) error {
 	const times = 7
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name              string
 		watchers, perConn int
 		http2             bool
@@ -24,19 +23,19 @@ func measureStop(e *env) error {
 		{"50 watchers, HTTP/1.1", 50, 1, false},
 		{"10,000 watchers, HTTP/2", 10_000, 100, true},
 	} {
-		if !e.only.MatchString(way.name) {
+		if !e.only.MatchString(variant.name) {
 			continue
 		}
 		var took []time.Duration
 		for range times {
-			d, err := e.stopped(way.watchers, way.perConn, way.http2)
+			d, err := e.stopped(variant.watchers, variant.perConn, variant.http2)
 			if err != nil {
-				return fmt.Errorf("%s: %w", way.name, err)
+				return fmt.Errorf("%s: %w", variant.name, err)
 			}
 			took = append(took, d)
 		}
 		slices.Sort(took)
-		e.report("from SIGTERM to the end, "+way.name, "%v (%v to %v)", ms(took[times/2]), ms(took[0]), ms(took[times-1]))
+		e.report("from SIGTERM to the end, "+variant.name, "%v (%v to %v)", ms(took[times/2]), ms(took[0]), ms(took[times-1]))
 	}
 	return nil
 }

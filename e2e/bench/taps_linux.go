@@ -18,25 +18,24 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// taps are connections with watches on them, read by one thread: it takes a
-// processor a third of the time that a goroutine for each connection takes, which
-// the server would lack.
+// taps are connections with watches that one thread reads. This takes a third of the processor time of a goroutine
+// for each connection, and leaves the rest to the server.
 type taps struct {
 	poll int
 	all  []*tap
 }
 
-// tapAgent is what taps say they are: something as long as clients say.
+// tapAgent is a User-Agent of typical length.
 const tapAgent = "bench/v1.32.0 (linux/amd64) kubernetes/70d3cc9"
 
 // tap is one connection.
 type tap struct {
 	socket socket
 	tls    *tls.Conn
-	rest   []byte // of a time that was cut in two
+	rest   []byte // the beginning of an incomplete timestamp
 }
 
-// openTaps opens watches by a path, so many on a connection: over HTTP/2 if more than one.
+// openTaps opens watches of a path, so many on each connection: over HTTP/2 if more than one.
 func openTaps(s *harness.Server, path string, watches, perConn int, h2 bool) (*taps, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -73,7 +72,7 @@ func dialTap(s *harness.Server, h2 bool) (*tap, error) {
 	}
 	t := &tap{socket: socket{fd: fd}}
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: s.Port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		_ = unix.Close(fd) // the other error tells more
+		_ = unix.Close(fd) // the other error matters more
 		return nil, err
 	}
 	cfg := &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
@@ -92,7 +91,7 @@ func dialTap(s *harness.Server, h2 bool) (*tap, error) {
 	return t, nil
 }
 
-// beginHTTP1 asks for the watch and waits for the head of the answer.
+// beginHTTP1 sends the request and waits for the headers of the answer.
 func (t *tap) beginHTTP1(s *harness.Server, path string, _ int) error {
 	if _, err := fmt.Fprintf(t.tls, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nUser-Agent: %s\r\n\r\n", path, strings.TrimPrefix(s.URL, "https://"), harness.AdminToken, tapAgent); err != nil {
 		return err
@@ -105,8 +104,7 @@ func (t *tap) beginHTTP1(s *harness.Server, path string, _ int) error {
 	return err
 }
 
-// beginHTTP2 opens streams with windows that are never used up, and waits for the
-// heads of all answers.
+// beginHTTP2 opens streams with windows large enough for the whole run, and waits for the headers of all answers.
 func (t *tap) beginHTTP2(s *harness.Server, path string, streams int) error {
 	const window = 1 << 30
 	if _, err := io.WriteString(t.tls, http2.ClientPreface); err != nil {
@@ -157,7 +155,7 @@ func (t *tap) beginHTTP2(s *harness.Server, path string, streams int) error {
 	return nil
 }
 
-// join lets the poll tell of what comes.
+// join adds the connection to the poll.
 func (t *tap) join(poll, index int) error {
 	t.socket.polled = true
 	if err := unix.SetNonblock(t.socket.fd, true); err != nil {
@@ -166,14 +164,13 @@ func (t *tap) join(poll, index int) error {
 	return unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, t.socket.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(index)})
 }
 
-// read collects n deliveries and says how long each took. It ends early if nothing
-// comes for ten seconds.
+// read collects n deliveries, and returns their latencies. It returns early if nothing arrives for ten seconds.
 func (t *taps) read(n int) (out []time.Duration, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	buf := make([]byte, 64<<10)
 	events := make([]unix.EpollEvent, 64)
-	// A reader that waits for each delivery makes the server pay for a wake-up each time.
+	// Sleep a little: a reader that waits for each delivery costs the server a wake-up each time.
 	nap := unix.NsecToTimespec(int64(200 * time.Microsecond))
 	for len(out) < n {
 		k, err := unix.EpollWait(t.poll, events, 10_000)
@@ -189,13 +186,13 @@ func (t *taps) read(n int) (out []time.Duration, err error) {
 			}
 		}
 		if k < len(events) {
-			_ = unix.Nanosleep(&nap, nil) // a shorter one does no harm
+			_ = unix.Nanosleep(&nap, nil) // a shorter sleep is harmless
 		}
 	}
 	return out, nil
 }
 
-// take reads the received data of a connection.
+// take reads the available data of a connection.
 func (t *tap) take(out []time.Duration, buf []byte) ([]time.Duration, error) {
 	for t.socket.calls = 0; ; {
 		k := copy(buf, t.rest)
@@ -212,12 +209,12 @@ func (t *tap) take(out []time.Duration, buf []byte) ([]time.Duration, error) {
 
 func (t *taps) close() {
 	for _, c := range t.all {
-		_ = c.tls.Close() // the server may have gone first
+		_ = c.tls.Close() // the server may have closed it
 	}
 	_ = unix.Close(t.poll)
 }
 
-// errLater says that nothing more has come so far. Package tls goes on after it.
+// errLater means that no more data is available yet. It is temporary for package tls.
 var errLater net.Error = later{}
 
 type later struct{}
@@ -226,7 +223,7 @@ func (later) Error() string   { return "nothing to read now" }
 func (later) Timeout() bool   { return true }
 func (later) Temporary() bool { return true }
 
-// socket is a net.Conn that Go's own poller knows nothing of.
+// socket is a net.Conn that bypasses Go's network poller.
 type socket struct {
 	fd     int
 	polled bool
@@ -235,7 +232,7 @@ type socket struct {
 
 func (s *socket) Read(b []byte) (int, error) {
 	if s.polled && s.calls > 0 {
-		return 0, errLater // the poll reports whether there is more: one call less
+		return 0, errLater // the next poll reports more data; this saves a read
 	}
 	s.calls++
 	n, err := unix.Read(s.fd, b)

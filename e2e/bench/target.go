@@ -13,19 +13,18 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// target is a server that is driven: one that the bench has started, or any other that
-// speaks the API.
+// target is a server to measure: one that the bench started, or any other that serves the API.
 type target struct {
 	name   string
 	url    string
 	tls    *tls.Config
 	token  string          // "": the certificate in tls is the credential
-	pids   []int           // whose processor time is counted; none: that of server, if there is one
-	server *harness.Server // nil: somebody else has started it
+	pids   []int           // processes whose time counts; empty: the process of server
+	server *harness.Server // nil: not started by the bench
 	behind []int           // the processes of its database, whose time is reported separately
 }
 
-// own is a server that the bench has started.
+// own returns the target of a server that the bench started.
 func own(s *harness.Server) (*target, error) {
 	pool, err := s.CA()
 	if err != nil {
@@ -34,7 +33,7 @@ func own(s *harness.Server) (*target, error) {
 	return &target{name: "rowlock", url: s.URL, tls: &tls.Config{RootCAs: pool}, token: harness.AdminToken, server: s}, nil
 }
 
-// client opens no connection yet; the client's requests share one.
+// client returns a client that connects with its first request; its requests share one connection.
 func (t *target) client(h2 bool) *client {
 	transport := &http.Transport{TLSClientConfig: t.tls.Clone(), MaxIdleConnsPerHost: 1, DisableCompression: true, ForceAttemptHTTP2: h2}
 	if !h2 {
@@ -43,7 +42,7 @@ func (t *target) client(h2 bool) *client {
 	return &client{url: t.url, token: t.token, c: &http.Client{Transport: transport}, buf: make([]byte, 64<<10)}
 }
 
-// used is the processor time of all processes of the target so far.
+// used returns the processor time of all processes of the target so far.
 func (t *target) used() time.Duration {
 	pids := t.pids
 	if pids == nil && t.server != nil {
@@ -52,7 +51,7 @@ func (t *target) used() time.Duration {
 	return processorTimes(pids)
 }
 
-// usedBehind is the processor time of its database so far.
+// usedBehind returns the processor time of its database so far.
 func (t *target) usedBehind() (sum time.Duration) {
 	for _, pid := range t.behind {
 		for _, pid := range descendants(pid) {
@@ -63,7 +62,7 @@ func (t *target) usedBehind() (sum time.Duration) {
 	return sum
 }
 
-// drive runs fn from n clients for d and counts.
+// drive calls fn from n clients for d.
 func (t *target) drive(n int, d time.Duration, fn func(c *client, worker, i int) (int64, error)) (result, error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -113,7 +112,7 @@ func (t *target) drive(n int, d time.Duration, fn func(c *client, worker, i int)
 	return r, nil
 }
 
-// resultOf is what latencies of a while come to.
+// resultOf summarizes the latencies of requests in a time.
 func resultOf(all []time.Duration, took time.Duration) result {
 	r := result{rate: float64(len(all)) / took.Seconds()}
 	if len(all) > 0 {
@@ -123,8 +122,8 @@ func resultOf(all []time.Duration, took time.Duration) result {
 	return r
 }
 
-// errTooSoon: a measurement ended before there was anything to tell.
-var errTooSoon = errors.New("nothing was answered in the time of the measurement; raise -seconds")
+// errTooSoon: a measurement ended before its first answer.
+var errTooSoon = errors.New("the server answered no request during the measurement; raise -seconds")
 
 // steady calls fn at a steady rate from all clients together until over returns true. A call's latency counts
 // from when it was due: a client that waits for a slow one makes the next ones late.
@@ -162,7 +161,7 @@ func steady(clients []*client, perSecond float64, over func() bool, fn func(c *c
 	return resultOf(all, time.Since(began)), failed
 }
 
-// until is over once d has passed from now on.
+// until returns a function that reports whether d has passed since the call of until.
 func until(d time.Duration) func() bool {
 	end := time.Now().Add(d)
 	return func() bool { return !time.Now().Before(end) }

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// times finds the moments of sending in what came now, and keeps the beginning of
-// one that is not whole.
+// times finds the timestamps in received data, and keeps the beginning of an incomplete one.
 func times(out []time.Duration, data, rest []byte) ([]time.Duration, []byte) {
 	now := time.Now().UnixNano()
 	for {

@@ -14,11 +14,10 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// measureWatchers: what one watcher costs the server in memory, 5,000 of them, each
-// on a connection of its own (both protocols) and many on one connection; and
-// whether all of them are given all events.
+// measureWatchers measures the server's memory for each of 5,000 watchers, with a connection each (both protocols) and
+// on shared connections, and checks that each watcher receives all events.
 func measureWatchers(e *env) error {
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name         string
 		http2        bool
 		perTransport int
@@ -27,11 +26,11 @@ func measureWatchers(e *env) error {
 		{"a connection each, HTTP/2", true, 1},
 		{"100 a connection, HTTP/2", true, 100},
 	} {
-		if !e.only.MatchString(way.name) {
+		if !e.only.MatchString(variant.name) {
 			continue
 		}
-		if err := e.watchers(way.name, way.http2, way.perTransport); err != nil {
-			return fmt.Errorf("%s: %w", way.name, err)
+		if err := e.watchers(variant.name, variant.http2, variant.perTransport); err != nil {
+			return fmt.Errorf("%s: %w", variant.name, err)
 		}
 	}
 	return nil
@@ -117,15 +116,15 @@ func (e *env) watchers(name string, http2 bool, perTransport int) error {
 	after := settled(s.Pid())
 	e.report("5000 watchers, "+name, "%d of %d events in %v, cpu %v   a watcher: idle %.1f KB, after %.1f KB", got.Load(), watchers*events,
 		took.Round(time.Millisecond), used.Round(time.Millisecond), (idle-before)*1024/watchers, (after-before)*1024/watchers)
-	e.kept.Add(record.Of("a watcher of 5,000", name+", idle", "KB", record.Lower, (idle-before)*1024/watchers))
-	e.kept.Add(record.Of("a watcher of 5,000", name+", after events", "KB", record.Lower, (after-before)*1024/watchers))
+	e.record.Add(record.Of("a watcher of 5,000", name+", idle", "KB", record.Lower, (idle-before)*1024/watchers))
+	e.record.Add(record.Of("a watcher of 5,000", name+", after events", "KB", record.Lower, (after-before)*1024/watchers))
 	for _, end := range bodies {
 		end()
 	}
 	return nil
 }
 
-// newTransport is one connection, or as many as its streams need.
+// newTransport returns a transport that opens one connection, or as many as its streams need.
 func newTransport(s *harness.Server, http2 bool) (*http.Transport, error) {
 	pool, err := s.CA()
 	if err != nil {
@@ -138,7 +137,7 @@ func newTransport(s *harness.Server, http2 bool) (*http.Transport, error) {
 	return t, nil
 }
 
-// settled is the resident memory (MB) once it stops falling.
+// settled waits until the resident memory stops falling, and returns it in MB.
 func settled(pid int) float64 {
 	low := resident(pid)
 	for quiet := 0; quiet < 14; quiet++ {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// weights are what a database says of itself.
+// weights are the sizes of a database.
 type weights struct {
-	objects int   // that are live
+	objects int   // live ones
 	live    int64 // bytes of their values
-	size    int64 // bytes of its files, indexes and logs included
+	size    int64 // bytes of the files, with indexes and logs
 }
 
-// databaseVersion is what a run was measured on.
+// databaseVersion returns the name and the version of the database.
 func databaseVersion(ctx context.Context, store string) (string, error) {
 	switch {
 	case store == "", strings.HasPrefix(store, "sqlite:"):
@@ -27,7 +27,7 @@ func databaseVersion(ctx context.Context, store string) (string, error) {
 	return store, nil
 }
 
-// openStore opens a database to be read.
+// openStore opens a database for reading.
 func openStore(store string) (*sql.DB, error) {
 	if path, ok := strings.CutPrefix(store, "sqlite:"); ok {
 		return sql.Open("sqlite", path+"?mode=ro")
@@ -35,7 +35,7 @@ func openStore(store string) (*sql.DB, error) {
 	return sql.Open("pgx", store)
 }
 
-// ask asks a database for one value.
+// ask runs a query for one value.
 func ask[T any](ctx context.Context, store, query string) (value T, err error) {
 	db, err := openStore(store)
 	if err != nil {
@@ -48,7 +48,7 @@ func ask[T any](ctx context.Context, store, query string) (value T, err error) {
 	return value, nil
 }
 
-// weigh asks a database.
+// weigh measures a database.
 func weigh(ctx context.Context, store string) (w weights, err error) {
 	db, err := openStore(store)
 	if err != nil {
@@ -58,7 +58,7 @@ func weigh(ctx context.Context, store string) (w weights, err error) {
 	lite := strings.HasPrefix(store, "sqlite:")
 	length := "length(value)"
 	if !lite {
-		length = "octet_length(value)" // which does not uncompress it
+		length = "octet_length(value)" // does not decompress the value
 	}
 	for query, into := range map[string]any{
 		`SELECT count(*) FROM kv WHERE superseded_revision IS NULL`:                         &w.objects,
@@ -79,7 +79,7 @@ func weigh(ctx context.Context, store string) (w weights, err error) {
 	return w, nil
 }
 
-// oldestPast is how many seconds ago the oldest past version was superseded; 0: there is none.
+// oldestPast returns how many seconds ago the oldest past version was superseded; 0 if there is none.
 func oldestPast(ctx context.Context, store string) (float64, error) {
 	written, err := ask[any](ctx, store, `SELECT max(written_at) FROM kv WHERE revision = (SELECT min(superseded_revision) FROM kv WHERE superseded_revision IS NOT NULL)`)
 	switch at := written.(type) {
