@@ -1,8 +1,6 @@
-// Command rowlock is the API server of a cluster whose state lives in a SQL
-// database, together with its operator's commands.
+// Command rowlock is a Kubernetes API server whose state is in a SQL database, and the commands to operate it.
 //
-// This package turns flags into configurations and wires packages together; it
-// holds no logic of its own.
+// This package only parses flags and connects packages.
 package main
 
 import (

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// maxReadiness is how much of the answer of /readyz is read, in bytes.
+// maxReadiness limits the bytes read of an answer of /readyz.
 const maxReadiness = 64 << 10
 
 // readyOptions are the flags of ready.

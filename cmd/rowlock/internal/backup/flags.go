@@ -1,4 +1,4 @@
-// Package backup declares the flags of continuous backups and has a server write one.
+// Package backup declares the flags of continuous backups, and runs one inside a server.
 package backup
 
 import (

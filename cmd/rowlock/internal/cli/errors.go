@@ -1,5 +1,5 @@
-// Package cli holds what commands share on the command line: exit codes, errors in one line, --overwrite, and the
-// forms of sizes and times.
+// Package cli holds what all commands share: exit codes, errors in one line, --overwrite, and the formats of sizes and
+// times.
 package cli
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// OneLine is an error as one printable line. Parts of it may come from a server or a file.
+// OneLine returns an error as one printable line. Parts of it may come from a server or a file.
 func OneLine(err error) string {
 	var text strings.Builder
 	for line := range strings.Lines(err.Error()) {

@@ -179,7 +179,7 @@ func readManifests(in io.Reader, do func(convert.Object) error) error {
 			if !ok {
 				return fmt.Errorf("items[%d] is not an object", i)
 			}
-			if one["kind"] == nil && kind != "List" { // items of a typed list need not say it
+			if one["kind"] == nil && kind != "List" { // optional in items of a typed list
 				one["apiVersion"], one["kind"] = obj["apiVersion"], strings.TrimSuffix(kind, "List")
 			}
 			if err := do(one); err != nil {

@@ -37,7 +37,7 @@ func (s *copySource) reportUnknown(opt *copying.Options) {
 	}
 }
 
-// maxSpooled is how many bytes of a database are copied.
+// maxSpooled limits the bytes copied from a database.
 const maxSpooled = 1 << 40
 
 // read reads everything that may be copied into a file before anything is written: a database at one revision, a

@@ -11,7 +11,7 @@ import (
 )
 
 // WithKeys calls fn with the keys that decrypt stored values, and closes them afterwards. Without a file of keys
-// nothing can be decrypted, and given is false.
+// values cannot be decrypted, and given is false.
 func WithKeys(ctx context.Context, path string, log *slog.Logger, fn func(keys sqlstore.Sealer, given bool) error) (err error) {
 	if path == "" {
 		return fn(sqlstore.Unsealed{}, false)

@@ -28,7 +28,7 @@ type Mode int
 
 const (
 	Migrate Mode = iota // create it, or bring its schema up to date, as needed
-	AsIs                // it must be there, with a schema that this binary knows
+	AsIs                // the database must exist, with a schema that this binary supports
 )
 
 // opener opens the database of a --store URL; rest is the URL without its scheme.
@@ -202,7 +202,7 @@ func isScheme(text string) bool {
 	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
 }
 
-// PublicURL is a store's URL without secrets, and with settings that come from environment variables and files.
+// PublicURL returns a store's URL without secrets, with the settings from environment variables and files.
 func PublicURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch scheme {

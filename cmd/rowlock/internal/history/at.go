@@ -137,7 +137,7 @@ func (o *atOptions) child(cmd *cobra.Command, env []string, program string, args
 	return cli.ExitCode(exit.ExitCode())
 }
 
-// childTimeout is how long a child may take to end after it got SIGTERM.
+// childTimeout is the time between SIGTERM and SIGKILL for a child.
 const childTimeout = 10 * time.Second
 
 func wait(ctx context.Context, process *os.Process, ended <-chan error) error {

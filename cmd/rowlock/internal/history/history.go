@@ -1,5 +1,5 @@
-// Package history holds the commands that show the history of objects and restore them. They call the API with the
-// rights of a kubeconfig's user and know nothing of databases.
+// Package history holds the commands that show the history of objects and restore them. They use only the API, with the
+// rights of a kubeconfig's user.
 package history
 
 import (

@@ -85,7 +85,7 @@ type rowPrinter struct {
 	n int
 }
 
-// rowsPerFlush is how many rows are aligned with each other.
+// rowsPerFlush is the number of rows that are aligned with each other.
 const rowsPerFlush = 1000
 
 func newTable(out io.Writer) *tabwriter.Writer {

@@ -164,7 +164,7 @@ func (o *historyOptions) page(ctx context.Context, out io.Writer, args []string)
 	if err != nil {
 		return fmt.Errorf("--html: %w", err)
 	}
-	defer os.Remove(f.Name()) // gone already if all went well
+	defer os.Remove(f.Name()) // fails if the file was renamed
 	err = p.Write(f)
 	if closed := f.Close(); err == nil {
 		err = closed

@@ -20,11 +20,11 @@ type importAnswer struct {
 	Revision        int64    `json:"revision"`       // revision after which the new log begins
 	Reused          bool     `json:"reused"`         // data of an earlier run was used
 	InUse           bool     `json:"inUse"`          // of a dry run: the database is not empty, and an import would be refused
-	Done            bool     `json:"done"`           // an earlier run had filled the database, and ended before it could say so
+	Done            bool     `json:"done"`           // an earlier run had filled the database, and ended before it reported that
 	Seconds         float64  `json:"seconds"`
 	TakenAlong      []string `json:"takenAlong"` // files in the data directory
 	transfer.Report          // by name and count
-	// ResourcesLeft are those of a live cluster that were not read.
+	// ResourcesLeft are the resources of a live cluster that were not read.
 	ResourcesLeft []remote.LeftOut `json:"resourcesLeft"`
 }
 

@@ -237,7 +237,7 @@ var errInUse = errors.New("--store: the database is not empty, and only an empty
 func (o *importOptions) expectEmpty(ctx context.Context) error {
 	if file, ok := database.SQLitePath(o.URL()); ok {
 		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
-			return nil // there is none yet, or it says why when it is opened
+			return nil // it does not exist yet, or opening it returns the error
 		}
 	}
 	if database.IsInMemory(o.URL()) {

@@ -32,7 +32,7 @@ var keyFileNames = []struct {
 }
 
 const (
-	clientCAName   = "client-ca.crt" // for --client-ca-file: a data directory has no name of its own
+	clientCAName   = "client-ca.crt" // for --client-ca-file: data directories have no name for it
 	accountKeyName = "service-account.key"
 )
 

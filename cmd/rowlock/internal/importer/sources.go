@@ -16,9 +16,9 @@ import (
 type sourceKind struct {
 	prefix string // that its URLs begin with
 	form   string // for help and errors
-	// open is given the URL without the prefix, and whole.
+	// open receives the URL without the prefix, and the whole URL.
 	open func(ctx context.Context, rest, url string, o *importOptions) (foreign.Source, error)
-	// recognise says whether a file that is named without a prefix is of this kind; nil: no
+	// recognise reports whether a file that is named without a prefix is of this kind; nil: no
 	// file is.
 	recognise func(path string) bool
 }

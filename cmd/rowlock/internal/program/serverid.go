@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ServerID tells servers apart in metrics without naming them.
+// ServerID identifies a server in metrics by a hash.
 func ServerID(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return fmt.Sprintf("sha256:%x", sum)

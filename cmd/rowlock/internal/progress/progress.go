@@ -37,7 +37,7 @@ func New(out io.Writer, what, unit string) *Line {
 	return l
 }
 
-// Total says how much there is to do, as far as it is known beforehand; 0: it is not.
+// Total sets the amount of work; 0: unknown.
 func (l *Line) Total(n int64) { l.total = n }
 
 // AtLeast is Total where there may be more than is known.
@@ -46,7 +46,7 @@ func (l *Line) AtLeast(n int64) { l.total, l.more = n, true }
 // What names the present step.
 func (l *Line) What(text string) { l.what = text }
 
-// Show says how much is done. It may be called as often as one likes.
+// Show reports the amount of work done. It limits its own output, so callers may call it often.
 func (l *Line) Show(n int64) {
 	every := repeated
 	if l.terminal {

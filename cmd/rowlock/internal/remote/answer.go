@@ -24,7 +24,7 @@ type StatusError struct {
 	Reason     metav1.StatusReason
 	Message    string // printable, of bounded length
 	Causes     []metav1.StatusCause
-	RetryAfter time.Duration // 0: the server does not say
+	RetryAfter time.Duration // 0: absent
 }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Message) }
@@ -146,7 +146,7 @@ func (a *answer) Close() {
 	a.cancel(nil)
 }
 
-// mostStatus is how much of a refusal is read, in bytes.
+// mostStatus limits the bytes read of a refusal.
 const mostStatus = 256 << 10
 
 func readStatus(a *answer, resp *http.Response) error {
@@ -175,7 +175,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// mostMessage is how much of a server's message is quoted, in bytes.
+// mostMessage limits the bytes quoted of a server's message.
 const mostMessage = 2000
 
 // Printable is a text of a server made safe for a terminal.

@@ -7,7 +7,7 @@
 // is an error that names it. Redirects are not followed, so that credentials stay with the server. Messages of a server
 // are made printable before they become errors.
 //
-// Clients may be used by several goroutines, and start none.
+// A Client is safe for concurrent use, and starts no goroutine.
 package remote
 
 import (
@@ -39,7 +39,7 @@ type Config struct {
 	Answer  int64         // bytes of one answer; 1 GiB
 	Object  int64         // bytes of one object; the largest that a server stores, and a MiB
 	Total   int64         // bytes of all objects of a list, and of all that are collected; 64 GiB
-	Page    int           // objects asked for at once; 500
+	Page    int           // objects per page of a list; 500
 	Pages   int           // of one list; a million
 	Index   int64         // bytes of memory for the order of collected objects; 4 GiB
 	Agent   string        // User-Agent
@@ -57,7 +57,7 @@ type Client struct {
 	reached atomic.Bool // the server has answered once: before that, nothing is tried again
 
 	mu        sync.Mutex
-	notBefore time.Time // a server asked everybody to wait
+	notBefore time.Time // from Retry-After; it delays all requests
 }
 
 // New makes a client. Errors: a URL that is none.
@@ -104,8 +104,7 @@ func (c *Client) Host() string {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Request is one request. Each may be sent more than once: it is given to the server
-// until it answers, so it must do the same when it is repeated.
+// Request is one request. It must be idempotent: the client repeats it until the server answers.
 type Request struct {
 	Method, Path string
 	Query        url.Values
@@ -114,7 +113,7 @@ type Request struct {
 	Body         []byte
 }
 
-// tries is how often a request is sent before its last error is returned.
+// tries limits the attempts of a request.
 const tries = 10
 
 // open sends a request until the server answers it. The caller closes the answer.

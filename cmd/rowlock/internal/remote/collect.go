@@ -13,7 +13,7 @@ import (
 type Options struct {
 	Dir           string // the folder of the Spool's file; "": the system's folder for temporary files
 	SkipForbidden bool   // leave out, and report, resources that the user may not list
-	// Want says whether a resource is wanted; nil: all are.
+	// Want selects resources; nil: all.
 	Want func(Resource) bool
 	// Refuse returns the reason to leave out a wanted resource, which Collected reports; "", or a nil Refuse: it is
 	// collected. defined: Collect has seen the definition of the custom resource.
@@ -33,7 +33,7 @@ type Progress struct {
 	Place, Of int      // its number, and the number of resources
 	Objects   int64    // read so far, of all resources
 	Total     int64    // the number of objects, as far as the server has counted them
-	AtLeast   bool     // the server has not counted all resources: there may be more than Total
+	AtLeast   bool     // the server did not count all resources: there may be more than Total
 }
 
 // LeftOut is a resource that was not collected.
@@ -110,7 +110,7 @@ func (k *collector) all(ctx context.Context) error {
 			continue
 		}
 		if !r.Can("list") && !r.Can("get") {
-			continue // a question that is asked by creating it: there is nothing to leave out
+			continue // a review, which has no stored objects
 		}
 		if reason := k.leaveOut(r, elsewhere); reason != "" {
 			k.leave(r.String(), reason)

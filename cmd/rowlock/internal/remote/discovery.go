@@ -84,13 +84,13 @@ func (d *Discovered) Find(group, name string) (Resource, bool) {
 }
 
 const (
-	// mostDiscovery is how large all documents of discovery may be together.
+	// mostDiscovery limits the total bytes of discovery documents.
 	mostDiscovery = 64 << 20
 	// mostResources bounds the resources of a server, and its groups and versions with unknown resources.
 	mostResources = 50_000
 	// mostServed is in how many versions a resource may be served.
 	mostServed = 100
-	// mostName is how long a group, a version, a resource or a kind may be.
+	// mostName limits the length of a group, a version, a resource or a kind.
 	mostName   = 253
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )

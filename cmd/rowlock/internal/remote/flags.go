@@ -55,7 +55,7 @@ func (o *Flags) AddTo(f *pflag.FlagSet) {
 // Client is a client for the server of a kubeconfig.
 func (o *Flags) Client(flag, kubeconfig, context string) (*Client, error) {
 	switch {
-	case !(o.qps > 0): // nor is it NaN
+	case !(o.qps > 0): // also refuses NaN
 		return nil, fmt.Errorf("--qps %v: want more than 0", o.qps)
 	case o.burst < 1:
 		return nil, fmt.Errorf("--burst %d: want 1 or more", o.burst)

@@ -22,7 +22,7 @@ var names = map[string]map[string]string{
 	},
 }
 
-// leaveOut says why a resource is not collected; "" if it is.
+// leaveOut returns the reason to skip a resource; "" to collect it.
 func (k *collector) leaveOut(r Resource, elsewhere map[string]string) string {
 	if service := elsewhere[r.APIVersion()]; service != "" {
 		return "kept by another API server (APIService " + Printable(service) + ")"

@@ -26,9 +26,9 @@ type Listed struct {
 }
 
 const (
-	// begins is how often a list is started before its last error is returned.
+	// begins limits the restarts of a list.
 	begins = 5
-	// mostEmpty is how many pages in a row may be empty.
+	// mostEmpty limits consecutive empty pages.
 	mostEmpty = 10
 )
 
@@ -111,7 +111,7 @@ func digestOf(text string) [16]byte {
 type meta struct {
 	ResourceVersion string `json:"resourceVersion"`
 	Continue        string `json:"continue"`
-	Remaining       *int64 `json:"remainingItemCount"` // after this page; nil: the server does not say
+	Remaining       *int64 `json:"remainingItemCount"` // after this page; nil: absent
 }
 
 // mostToken is the longest continue token in bytes: it becomes part of a URL.

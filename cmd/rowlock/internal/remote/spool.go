@@ -35,8 +35,8 @@ type Section struct {
 	stream   uint64 // of the key
 }
 
-// NewSpool makes an empty one in a folder ("": the system's for temporary files) that holds at most so many bytes,
-// and uses at most so many bytes of memory for Ordered (0: 4 GiB).
+// NewSpool creates an empty spool in a folder ("": the system's temporary folder), with limits on its bytes and on the
+// memory of Ordered (0: 4 GiB).
 func NewSpool(dir string, most, index int64) (*Spool, error) {
 	keys, err := newSealing()
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Spool) Close() error {
 	return err
 }
 
-// Bytes are how much it holds.
+// Bytes returns the size of the content.
 func (s *Spool) Bytes() int64 { return s.end }
 
 // Sections are the resources, in the order of their arrival.

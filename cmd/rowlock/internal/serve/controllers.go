@@ -27,7 +27,7 @@ type controllerOptions struct {
 	syncs int    // of the garbage collector, at once
 	ended int    // how many pods that have ended podgc keeps
 	quota time.Duration
-	// namespaces is how many are emptied at a time.
+	// namespaces limits the namespaces that are emptied concurrently.
 	namespaces int32
 }
 
@@ -45,7 +45,7 @@ func (o *controllerOptions) addTo(f *pflag.FlagSet) {
 	f.Int32Var(&o.namespaces, "concurrent-namespace-syncs", 10, "how many namespaces are emptied at once")
 }
 
-// unknownError adds the valid names to an error of Select, and the one that may be meant.
+// unknownError adds the valid names, and the most similar one, to an error of Select.
 func (o *controllerOptions) unknownError(err error) error {
 	byDefault, named := controllers.Switches()
 	valid := slices.Concat(byDefault, named)
@@ -59,8 +59,8 @@ func (o *controllerOptions) unknownError(err error) error {
 	return fmt.Errorf("--controllers: %w%s; want *, %s, or one of these with - before it", err, hint, strings.Join(valid, ", "))
 }
 
-// build returns what the flags configure; authority is the file that is published in each namespace. Without the
-// admission plugin that sets the service account of pods, no default service account is made.
+// build returns what the flags configure; authority is the CA file to publish in each namespace. Without the admission
+// plugin ServiceAccount, namespaces get no default service account.
 func (o *controllerOptions) build(dir *datadir.Dir, authority string, admitted plugins.Config) (controllers.Config, error) {
 	s, err := controllers.Select(o.list)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// renewEvery is how often the certificates of the data directory are checked.
+// renewEvery is the interval of checking the certificates in the data directory.
 const renewEvery = time.Hour
 
-// expiryWarning is how long before its expiry a certificate is reported at each check, if nothing renews it.
+// expiryWarning is the time before its expiry from which each check reports a certificate that nothing renews.
 const expiryWarning = 30 * 24 * time.Hour
 
 // renewalLoop renews certificates of the data directory while the server runs. Their users reload the files.

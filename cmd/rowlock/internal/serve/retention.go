@@ -28,8 +28,8 @@ func (r *retention) Set(text string) error {
 // Type implements pflag.Value.
 func (r *retention) Type() string { return "retention" }
 
-// warnUnknown warns about names of resources that are not built in. They may be custom resources, which the server
-// does not know yet.
+// warnUnknown warns about names of resources that are not built in. They may be custom resources, whose definitions the
+// server has not loaded yet.
 func (r *retention) warnUnknown(built []*kinds.Resource, log *slog.Logger) {
 	known := make(map[string]bool)
 	for _, b := range built {

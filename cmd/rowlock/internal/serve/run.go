@@ -195,7 +195,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 			return fmt.Errorf("--data-dir: %w", err)
 		}
 	}
-	// An embedded database has one server at a time, and may have been given new keys.
+	// An embedded database has one server at a time, and its keys may be new.
 	if err := access.Keys.Agree(ctx, driver, dir.Path, isFile || o.replaceKeys, log); err != nil {
 		return err
 	}
@@ -282,8 +282,8 @@ func (o *options) resources(v release.Chosen, n *network, feature func(gate stri
 	return all, enablementError(all, o.runtimeConfig, err)
 }
 
-// joinsByToken reports whether machines join with bootstrap tokens: the flag asks for them, or a controller signs
-// their configuration.
+// joinsByToken reports whether machines join with bootstrap tokens: the flag enables them, or a controller signs their
+// configuration.
 func (o *options) joinsByToken(runs func(controller string) bool) bool {
 	asked := o.flags != nil && o.flags.Changed("enable-bootstrap-token-auth")
 	return o.auth.Bootstrap && (asked || runs("bootstrapsigner"))

@@ -114,7 +114,7 @@ type latestAnswer struct {
 	OK       bool               `json:"ok"`
 }
 
-// verifyLatest is `store restore --verify-latest`. compare: --store was given.
+// verifyLatest runs `store restore --verify-latest`; compare is true with --store.
 func verifyLatest(ctx context.Context, o *database.Options, dir string, r *folderFlags, compare bool) (err error) {
 	if r.to != "" || r.skip != 0 {
 		return errors.New("--verify-latest: restores the newest state, and nothing stays of it: leave out --to and --skip-revisions")

@@ -49,7 +49,7 @@ type statusAnswer struct {
 	Resources     []database.ResourceCount `json:"resources"`
 }
 
-// feedAnswer is how far one server has followed the log, which only that server knows.
+// feedAnswer is a server's position in the log, which only that server knows.
 type feedAnswer struct {
 	Server  string `json:"server,omitempty"` // the server that was queried; empty: none is known here
 	Applied *int64 `json:"applied"`          // the newest revision that its readers see

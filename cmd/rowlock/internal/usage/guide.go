@@ -97,7 +97,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %s", err, seeHelp(cmd))
 }
 
-// takes says which values flags of a type take; "" where the error of the value does.
+// takes describes the values of a type of flag; "" if the error of the value does.
 func takes(kind string) string {
 	switch kind {
 	case "bool":

@@ -1,5 +1,5 @@
-// Package usage tells people how commands are called: flags in sections, and errors about
-// command lines that suggest the probable command, the valid values, and where help is.
+// Package usage prints the usage of commands, with their flags in sections, and errors about command lines that suggest
+// the most similar command, the valid values, and the command for help.
 package usage
 
 import (
@@ -15,7 +15,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// columns is how wide help is where it is not for a terminal.
+// columns is the width of help that does not go to a terminal.
 const columns = 110
 
 // misc is the section of flags that are in no other.
@@ -98,7 +98,7 @@ func (s *Sections) Help(cmd *cobra.Command, short map[string]string, remark stri
 	})
 }
 
-// width is that of a terminal, or a readable default.
+// width returns the width of the terminal, or a readable default.
 func width(out io.Writer) int {
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 40 {

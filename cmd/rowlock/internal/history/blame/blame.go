@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// Origin is the write that a field's value comes from.
+// Origin is the write that last set a field.
 type Origin struct {
 	Path     string    `json:"path"`
 	Manager  string    `json:"manager,omitempty"`
@@ -76,7 +76,7 @@ func (t *Tracer) settle(older map[string]leaf) {
 	}
 }
 
-// manager is the one of a revision's writers that owns a field.
+// manager returns the writer of a revision that owns a field.
 func (t *Tracer) manager(p path) string {
 	by := t.newer.By()
 	if len(by) < 2 {

@@ -47,7 +47,7 @@ type leaf struct {
 func flatten(obj map[string]any) map[string]leaf {
 	leaves := map[string]leaf{}
 	walk(nil, obj, func(p path, value any) {
-		text, _ := json.Marshal(value) // it came from JSON
+		text, _ := json.Marshal(value) // it was decoded from JSON
 		leaves[p.String()] = leaf{at: p, value: string(text)}
 	})
 	return leaves

@@ -45,7 +45,7 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 
 // Client sends requests as the user of a kubeconfig. It is safe for several goroutines.
 type Client struct {
-	// Namespace is that of --namespace, or of the context.
+	// Namespace is the value of --namespace, or that of the context.
 	Namespace string
 	// Base is the address of the server.
 	Base *url.URL
@@ -170,7 +170,7 @@ func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
 	return data, nil
 }
 
-// plain strips the URL from an error of the HTTP client: its query is long, and callers add what they requested.
+// plain strips the URL from an error of the HTTP client: its query is long, and callers name the request.
 func plain(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

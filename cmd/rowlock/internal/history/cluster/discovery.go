@@ -22,7 +22,7 @@ type Resource struct {
 	Short    []string
 }
 
-// Shown is how kubectl writes the type before a slash: deployment.apps.
+// Shown returns the type as kubectl writes it before a slash: deployment.apps.
 func (r *Resource) Shown() string {
 	return remote.ResourceName(r.Group, cmp.Or(r.Singular, strings.ToLower(r.Kind)))
 }
@@ -64,8 +64,8 @@ func (c *Client) Discover(ctx context.Context) (*Resources, error) {
 	return all, nil
 }
 
-// areNames says whether names are such as resources have: parts of paths, and text for a
-// terminal. A resource with another name is passed over: no argument can mean it.
+// areNames reports whether all names are valid names of resources, and so safe in paths and on a terminal. Other
+// resources are ignored: no argument can name them.
 func areNames(names ...string) bool {
 	for _, name := range names {
 		other := func(r rune) bool {

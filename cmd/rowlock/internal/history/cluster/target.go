@@ -36,7 +36,7 @@ func (r *Resource) Target(namespace, name string) Target {
 
 // Names are parsed arguments, before discovery: types, and the names of objects of these types.
 type Names struct {
-	words []string // types, one for each name where names are given
+	words []string // types; with names, one for each name
 	names []string
 }
 

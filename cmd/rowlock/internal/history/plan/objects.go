@@ -64,9 +64,8 @@ func fresh(past Object, ownStatus bool) Object {
 	return obj
 }
 
-// reborn is a past object ready to be created, without references to UIDs that are gone, which would keep it from
-// working.
-func reborn(past Object, ownStatus bool) Object {
+// recreated returns a past object ready to be created, without references to UIDs that no longer exist.
+func recreated(past Object, ownStatus bool) Object {
 	obj := fresh(past, ownStatus)
 	if obj["apiVersion"] != "v1" {
 		return obj
@@ -150,7 +149,7 @@ func comparable(live Object, ownStatus bool) Object {
 	return obj
 }
 
-// mostFields is how many changed fields a step names.
+// mostFields limits the changed fields that a step names.
 const mostFields = 6
 
 // differing are the paths of the first fields that differ between two objects, sorted.
@@ -191,6 +190,6 @@ func same(a, b any) bool {
 
 // size is about how many bytes an object takes as JSON.
 func size(obj Object) int {
-	text, _ := json.Marshal(obj) // it came from JSON
+	text, _ := json.Marshal(obj) // it was decoded from JSON
 	return len(text)
 }

@@ -12,8 +12,7 @@ var early = []string{
 	"PersistentVolume", "PersistentVolumeClaim", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service",
 }
 
-// order sorts the steps so that objects come after those that they need: by kind, and owners before their
-// dependents.
+// order sorts the steps by dependency: by kind, and owners before their dependents.
 func (p *Plan) order() {
 	depth := p.depths()
 	slices.SortStableFunc(p.Steps, func(a, b *Step) int {

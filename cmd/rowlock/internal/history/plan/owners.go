@@ -15,11 +15,10 @@ import (
 type Finder struct {
 	Client    *cluster.Client
 	Resources *cluster.Resources
-	owning    map[cluster.Target]string // UIDs of owners that were asked for
+	owning    map[cluster.Target]string // UIDs of owners that were looked up
 }
 
-// settle drops references to owners that are gone, so that the garbage collector does not delete the restored
-// object at once.
+// settle drops references to owners that no longer exist: the garbage collector would delete the restored object.
 func (f *Finder) settle(ctx context.Context, p *Plan, s *Step) error {
 	var kept []any
 	for _, ref := range owners(s.Object) {
@@ -52,7 +51,7 @@ func (f *Finder) settle(ctx context.Context, p *Plan, s *Step) error {
 	return nil
 }
 
-// owner is the present UID of an owner; "" if it is gone.
+// owner returns the current UID of an owner; "" if it does not exist.
 func (f *Finder) owner(ctx context.Context, namespace string, ref Object) (name, uid string, err error) {
 	version, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)

@@ -47,14 +47,14 @@ type Step struct {
 	Action Action
 	Target cluster.Target
 	Object Object   // the object that is created, or its new content
-	Status any      // written behind it, where it is asked for
+	Status any      // written after the object, with --status
 	OldUID string   // of the object in the past
 	Fields []string // that a change changes, the first of them
 	Notes  []string
 
 	uid, version string // of the live object: it must not have changed
 	owned        bool   // it has owners that this plan creates
-	already      bool   // if it is there when it is to be created, its controller was faster
+	already      bool   // it may exist by then: its controller creates it too
 
 	Err  error // why it does not go, or did not
 	Done bool
@@ -124,7 +124,7 @@ func (p *Plan) DryRun(ctx context.Context, c *cluster.Client) (ok bool, err erro
 // succeeded.
 func (p *Plan) Apply(ctx context.Context, c *cluster.Client, done func(*Step)) (ok bool, err error) {
 	ok = true
-	lost := map[string]bool{} // UIDs of the past that did not come back
+	lost := map[string]bool{} // past UIDs that were not restored
 	for _, s := range p.Steps {
 		if ctx.Err() != nil {
 			return false, ctx.Err()

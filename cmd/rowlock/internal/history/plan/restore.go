@@ -19,7 +19,7 @@ type Restore struct {
 	At         int64
 	Namespace  string // "": all
 	Types      []*cluster.Resource
-	Named      bool             // Types, or Targets, were asked for by name
+	Named      bool             // the user named Types, or Targets
 	Targets    []cluster.Target // instead of Types
 	Labels     labels.Selector  // of objects, then or now; nil: all
 	Prune      bool             // delete objects that did not exist then
@@ -132,7 +132,7 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 		if !r.selects(was) || r.leaves(p, was) {
 			continue
 		}
-		step := &Step{Action: Create, Target: t, Object: reborn(was, resource.Status), OldUID: revisions.Text(was, "uid"), Notes: warnings(was, false)}
+		step := &Step{Action: Create, Target: t, Object: recreated(was, resource.Status), OldUID: revisions.Text(was, "uid"), Notes: warnings(was, false)}
 		// Each new namespace gets one by itself.
 		step.already = resource.Kind == "ServiceAccount" && t.Name == "default"
 		if err := p.add(step, size(step.Object)); err != nil {

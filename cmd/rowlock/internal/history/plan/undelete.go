@@ -75,7 +75,7 @@ func (u *Undelete) last(ctx context.Context, t cluster.Target) (last *revisions.
 // create plans one object.
 func (u *Undelete) create(ctx context.Context, p *Plan, t cluster.Target, past Object, dependent bool) error {
 	ownStatus := t.Resource.Status
-	s := &Step{Action: Create, Target: t, Object: reborn(past, ownStatus), OldUID: revisions.Text(past, "uid"), already: dependent}
+	s := &Step{Action: Create, Target: t, Object: recreated(past, ownStatus), OldUID: revisions.Text(past, "uid"), already: dependent}
 	if u.Status && ownStatus {
 		s.Status = past["status"]
 	}

@@ -81,7 +81,7 @@ func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selecti
 			return nil
 		}
 		query.Set("continue", list.Metadata.Continue)
-		query.Del("resourceVersion") // the token says it
+		query.Del("resourceVersion") // the token implies it
 		query.Del("resourceVersionMatch")
 	}
 }

@@ -57,7 +57,7 @@ func unicode(env func(string) string) bool {
 			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
 		}
 	}
-	return true // nothing is said: containers, cron
+	return true // no locale is set: containers, cron
 }
 
 // Colours of Paint.

@@ -33,7 +33,7 @@ type Row struct {
 	count       int
 }
 
-// Draw draws writes, which are given newest first.
+// Draw draws writes, newest first.
 func (l Line) Draw(title string, list []revisions.Revision, more bool) string {
 	var b strings.Builder
 	b.WriteString(l.Screen.Paint(screen.Bold, l.Screen.Fit(title+": "+l.summary(list), l.Screen.Width)) + "\n")
@@ -177,7 +177,7 @@ func author(r *revisions.Revision) string {
 	return shown.Safe(text)
 }
 
-// fields are as many of the changed fields as fit, and the number of the others.
+// fields returns as many of the changed fields as fit, and the number of the others.
 func fields(r *revisions.Revision, room int, s screen.Screen) string {
 	if r.Change == "delete" || len(r.ChangedFields) == 0 {
 		return ""

@@ -29,7 +29,7 @@ const (
 	mostText    = 32 << 20 // bytes of YAML
 )
 
-// Config says how a page is made.
+// Config configures a page.
 type Config struct {
 	Now     time.Time // its zone is that of the page
 	Form    *shown.Form

@@ -41,7 +41,7 @@ func (p *Page) Write(w io.Writer) error {
 // text is HTML that grows.
 type text struct{ strings.Builder }
 
-// raw adds HTML, of which nothing comes from objects or from a server.
+// raw adds HTML that contains no data of objects or servers.
 func (t *text) raw(s string) { t.WriteString(s) }
 
 // put adds HTML, in which each %v is replaced by an escaped value: as text between elements, or in an
@@ -95,7 +95,7 @@ func (t *text) object(n int, o object) {
 	t.raw("</section>\n")
 }
 
-// hash is how a policy names a text that may run.
+// hash returns the source expression of a Content-Security-Policy that allows a text.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -21,7 +21,7 @@ type kept struct {
 	known map[string]bool // group versions and resources with a past, "v1/pods"
 }
 
-// mostKnown is how many resources are remembered.
+// mostKnown limits the remembered resources.
 const mostKnown = 10000
 
 // present returns the reason why a list cannot be served as of the revision; "" if it can. It requests one short list

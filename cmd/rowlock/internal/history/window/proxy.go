@@ -27,7 +27,7 @@ type proxy struct {
 	kept   kept
 }
 
-// described are paths of descriptions of the server, whose past is not kept.
+// described are the paths of discovery and schemas, which have no history.
 var described = []string{"api", "apis", "openapi", "version", "healthz", "livez", "readyz"}
 
 func newProxy(config Config) *proxy {
@@ -78,7 +78,7 @@ func (p *proxy) turnAway(w http.ResponseWriter, reason string) {
 	refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "this is a read-only view of the past, "+p.config.Said+": "+reason)
 }
 
-// closed says why a request is not answered; "" if it is.
+// closed returns the reason to refuse a request; "" to forward it.
 func (p *proxy) closed(r *http.Request, info *request.Info) string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(info.Path, "/"), "/")
 	switch {
@@ -102,7 +102,7 @@ func (p *proxy) closed(r *http.Request, info *request.Info) string {
 	return ""
 }
 
-// exactly asks for a list as of the revision. A token to go on says it already.
+// exactly requests a list as of the revision. A continue token implies it.
 func (p *proxy) exactly(query url.Values) {
 	if query.Get("continue") != "" {
 		query.Del("resourceVersion")
@@ -167,7 +167,7 @@ func (p *proxy) recorded(r *http.Request, info *request.Info, code int, header h
 	return http.StatusOK, its, revision.Content.Raw
 }
 
-// ask sends a read as the user.
+// ask sends a read with the user's credentials.
 func (p *proxy) ask(r *http.Request, path string, query url.Values, accept string) (code int, header http.Header, body []byte, err error) {
 	address := strings.TrimSuffix(p.config.Client.Base.String(), "/") + path
 	if len(query) > 0 {

@@ -37,7 +37,7 @@ import (
 
 // Window is a server that runs until Close.
 type Window struct {
-	// Kubeconfig is a file that only the user can read, for programs that are to see the past.
+	// Kubeconfig is a file that only the user can read, for programs that should see the past.
 	Kubeconfig string
 	// Folder holds it, and is removed by Close; programs may keep caches there.
 	Folder string
@@ -88,7 +88,7 @@ func (w *Window) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if w.server.Shutdown(ctx) != nil {
-		_ = w.server.Close() // somebody still reads: the window is closed all the same
+		_ = w.server.Close() // requests may be in flight: close anyway
 	}
 	<-w.served
 	return os.RemoveAll(w.Folder)

@@ -217,7 +217,7 @@ func (c *copier) resource(ctx context.Context, resource string, wave int, work c
 	return waiting, progress, nil
 }
 
-// take decides what happens to an object now, and reports it if it is not copied.
+// take decides whether to copy, delay or skip an object, and reports skipped ones.
 func (c *copier) take(ctx context.Context, resource string, data []byte, wave int) (*task, error) {
 	t, err := newTask(resource, data)
 	if err != nil {

@@ -20,7 +20,7 @@ type owner struct {
 	lost  string // why there will be none in the target; "": there may be
 }
 
-// mostOwners is how many objects may be named as owners: some 100 bytes of memory each.
+// mostOwners limits the objects that owner references name: each takes some 100 bytes of memory.
 const mostOwners = 4_000_000
 
 // ownerKey is a digest of a UID, which may be any text.

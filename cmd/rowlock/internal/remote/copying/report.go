@@ -41,7 +41,7 @@ type Detail struct {
 	Reason    string  `json:"reason"`
 }
 
-// mostDetails is how many objects a report names.
+// mostDetails limits the objects that a report names.
 const mostDetails = 10_000
 
 // Report is the result of a copy; after a dry run, the result that a copy would have.

@@ -141,7 +141,7 @@ var own = map[string]bool{
 	"priorityclasses.scheduling.k8s.io /system-cluster-critical": true, "priorityclasses.scheduling.k8s.io /system-node-critical": true,
 }
 
-// skip says why an object is not copied; "" if it is.
+// skip returns the reason to skip an object; "" to copy it.
 func (c *copier) skip(t *task) string {
 	kept := "the target keeps its own"
 	switch {

@@ -92,7 +92,7 @@ func (c *copier) put(ctx context.Context, t *task) (o Outcome, reason, uid strin
 	return o, "", uid, nil
 }
 
-// settled are resources whose status only the target knows.
+// settled are resources whose status depends on the target cluster.
 var settled = map[string]bool{"namespaces": true, definitions: true, "apiservices.apiregistration.k8s.io": true}
 
 // translate converts an object to a version that the target serves.

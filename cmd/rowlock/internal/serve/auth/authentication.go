@@ -267,7 +267,7 @@ func (o *AuthenticationFlags) published(c Config) func() (map[string]string, err
 	}
 }
 
-// tokens loads what the authenticators of bearer tokens need. The function that it returns makes them, in their
+// tokens loads the inputs of the authenticators of bearer tokens. The returned function creates the authenticators, in
 // order.
 func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentication) (func(apiaccess.Host) authx.TokenChain, error) {
 	accounts, err := o.accounts.build(ctx, c, a)
@@ -309,7 +309,7 @@ func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentic
 	}, nil
 }
 
-// maxTokenLookups is how many bootstrap tokens are looked up at a time, for all clients together.
+// maxTokenLookups limits concurrent lookups of bootstrap tokens, for all clients together.
 const maxTokenLookups = 256
 
 // connectionOf is the connection of a request; nil if there is none.

@@ -90,7 +90,7 @@ func (o *AuthorizationFlags) validate() error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// configuration is that of the file, with its text, or the one that the flags describe.
+// configuration returns the configuration in the file, with its text, or the one that the flags describe.
 func (o *AuthorizationFlags) configuration(rules authzconfig.Rules) (*authzconfig.Configuration, []byte, error) {
 	if o.file == "" {
 		if err := o.validate(); err != nil {

@@ -25,8 +25,8 @@ type ClusterKeys struct {
 	Tokens      []string `json:"tokens,omitempty"`      // of service account tokens, the signing key first; none if another process signs
 }
 
-// fingerprints are those of the authorities in PEM files. An authority that is renewed with the same key keeps its
-// fingerprint.
+// fingerprints returns the fingerprints of the authorities in PEM files. They depend on the key alone, so a renewed
+// certificate has the same one.
 func fingerprints(paths ...string) (list []string, err error) {
 	for _, path := range paths {
 		if path == "" {

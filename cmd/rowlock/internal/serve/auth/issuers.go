@@ -60,7 +60,7 @@ func (o *issuerOptions) used() bool {
 	return used
 }
 
-// configuration is that of the file, or the one that the flags describe.
+// configuration returns the configuration in the file, or the one that the flags describe.
 func (o *issuerOptions) configuration(rules authnconfig.Rules) (*authnconfig.Configuration, []byte, error) {
 	if o.file != "" {
 		if o.used() {
@@ -177,7 +177,7 @@ func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]au
 	return chain, cfg.Anonymous, nil
 }
 
-// tokenWebhook authenticates tokens that no other authenticator knows.
+// tokenWebhook authenticates tokens that no other authenticator recognizes.
 func (o *issuerOptions) tokenWebhook(c Config, a *Authentication) (authx.TokenAuthenticator, error) {
 	file := flagfile.New("--authentication-token-webhook-config-file", o.webhook)
 	flagfile.WarnLoose(c.Log, file)

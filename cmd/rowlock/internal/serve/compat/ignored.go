@@ -16,9 +16,9 @@ const (
 	noKlog     = "see --log-format and -v"
 )
 
-// ignored are flags of kube-apiserver that are accepted without effect, so that its command lines work; each with
-// the reason for the log. Flags that ask for protection which this server does not give are not among them: like
-// unknown flags they stop the start.
+// ignored lists flags of kube-apiserver that the server accepts without effect, so that its command lines work, with the
+// reason for the log. It has no flag for a protection that this server lacks: those are unknown flags, and stop the
+// start.
 var ignored = []struct {
 	name   string
 	isBool bool

@@ -27,7 +27,7 @@ func AddRemoved(f *pflag.FlagSet) {
 	}
 }
 
-// WarnRemoved logs which of the flags that were given are removed.
+// WarnRemoved logs the given flags that were removed.
 func WarnRemoved(f *pflag.FlagSet, log *slog.Logger) {
 	for _, r := range removed {
 		if f.Changed(r.name) {

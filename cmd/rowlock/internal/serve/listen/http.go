@@ -166,7 +166,7 @@ func (o *Flags) Apply(cfg *server.Config) error {
 	return nil
 }
 
-// http2Mode is the value of --http2, or the one that follows from the removed --watch-delivery.
+// http2Mode returns the value of --http2, or the equivalent of the removed flag --watch-delivery.
 func (o *Flags) http2Mode() server.HTTP2Mode {
 	if o.watchDelivery == "standard" {
 		return server.StandardHTTP2
@@ -234,7 +234,7 @@ func certificate(cert, key flagfile.File, log *slog.Logger) (*freshfile.Value[*t
 	}, cert.Path, key.Path)
 }
 
-// namedCertificate is one of --tls-sni-cert-key.
+// namedCertificate is a value of --tls-sni-cert-key.
 type namedCertificate struct {
 	cert  *freshfile.Value[*tls.Certificate]
 	names []string // patterns; none: the names in the certificate

@@ -35,7 +35,7 @@ type AuditFlags struct {
 	log, hook                  auditMode
 }
 
-// auditMode is how events reach a backend.
+// auditMode is a mode in which events reach a backend.
 type auditMode struct {
 	mode          string
 	buffer, size  int

@@ -27,7 +27,7 @@ func (o *MetricsFlags) AddTo(f *pflag.FlagSet) {
 	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the one before that of the server: "+previous(release.Default)+", and "+previous(release.Newest)+" with --emulated-version")
 }
 
-// previous is the release before that of the binary that a server says it is.
+// previous returns the minor release before that of the binary.
 func previous(v release.Version) string { return fmt.Sprintf("1.%d", v.Binary().Minor()-1) }
 
 // Build makes the selection of a server of a release.

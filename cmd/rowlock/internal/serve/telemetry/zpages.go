@@ -112,7 +112,7 @@ const (
 // pageVersions are the versions of the kinds, and whether clients should use another.
 var pageVersions = map[string]bool{"v1alpha1": true, "v1beta1": false}
 
-// page is a page of text for people, and an object for programs that ask for its kind.
+// page is a page of text, or an object for clients that accept its kind.
 type page struct {
 	kind       string
 	structured bool        // there is an object
@@ -148,13 +148,13 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.object(w, form, object)
 }
 
-// has says whether a form of the object is of its kind.
+// has reports whether the page has a form of that kind.
 func (p *page) has(mediaType string, as schema.GroupVersionKind) bool {
 	_, known := pageVersions[as.Version]
 	return known && mediaType != asText && as.Group == pageGroup && as.Kind == p.kind
 }
 
-// acceptsText says whether a client of the oldest release accepts the page.
+// acceptsText reports whether an Accept header allows text in UTF-8.
 func acceptsText(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		media, params, err := mime.ParseMediaType(part)
