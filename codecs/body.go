@@ -17,7 +17,7 @@ import (
 // Expected describes the object that a request body must hold.
 type Expected struct {
 	GVK schema.GroupVersionKind // also sets missing fields to defaults
-	// Known tells whether the server has a Go type for a kind, and makes a new object of
+	// Known reports whether the server has a Go type for a kind, and makes a new object of
 	// it where it can. It chooses between the refusals of a body of another kind, which
 	// must be one to be refused as such; nil knows none.
 	Known func(schema.GroupVersionKind) (obj runtime.Object, known bool)
@@ -162,7 +162,7 @@ func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte, s
 		goPackage(gvk), gvk.Kind, internalPackage(want.GVK.Group), want.GVK.Kind)
 }
 
-// goPackage is the Go package of a kind in a stock server's messages.
+// goPackage returns the Go package of a kind in a stock server's messages.
 func goPackage(gvk schema.GroupVersionKind) string {
 	if unversioned(gvk.Kind) || inEachVersion(gvk.Kind) {
 		return metav1.SchemeGroupVersion.Version
@@ -179,7 +179,7 @@ func unversioned(kind string) bool {
 	return false
 }
 
-// inEachVersion says that every version of every group has a kind.
+// inEachVersion reports whether every version of every group has a kind.
 func inEachVersion(kind string) bool {
 	switch kind {
 	case "WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions":
@@ -188,7 +188,7 @@ func inEachVersion(kind string) bool {
 	return false
 }
 
-// scheme is the place at which the kinds of a group are registered, in a stock server's messages. A kind that
+// scheme returns the place at which the kinds of a group are registered, in a stock server's messages. A kind that
 // is registered in one place is unknown in another.
 func scheme(group string) string {
 	switch group {
@@ -242,7 +242,7 @@ func StrictError(problems []string) error {
 	return fmt.Errorf("strict decoding error: %s", strings.Join(problems, ", "))
 }
 
-// Warnings are the texts of the Warning headers for problems. A YAML problem
+// Warnings returns the texts of the Warning headers for problems. A YAML problem
 // holds one line for each duplicate key.
 func Warnings(problems []string) []string {
 	var out []string

@@ -27,7 +27,7 @@ func (f Form) IsTable() bool       { return f.As.Kind == "Table" }
 func (f Form) IsPartial() bool     { return f.As.Kind == "PartialObjectMetadata" }
 func (f Form) IsPartialList() bool { return f.As.Kind == "PartialObjectMetadataList" }
 
-// StreamType is the Content-Type of a watch in this form.
+// StreamType returns the Content-Type of a watch in this form.
 func (f Form) StreamType() string {
 	switch f.Type {
 	case JSON:
@@ -233,7 +233,7 @@ func BodyType(contentType string, supported []string) (string, error) {
 	return "", unsupported(supported)
 }
 
-// matchesAny tells whether a header names one of the types, parameters aside.
+// matchesAny reports whether a header names one of the types, parameters aside.
 func matchesAny(header string, types []string, wildcard bool) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		name, _, _ := strings.Cut(part, ";")
@@ -375,7 +375,7 @@ func (c *clause) set(name, value string) {
 	}
 }
 
-// internalPackage is the name by which a stock server's messages call a group.
+// internalPackage returns the name by which a stock server's messages call a group.
 func internalPackage(group string) string {
 	switch group {
 	case "", "events.k8s.io":

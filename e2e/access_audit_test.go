@@ -78,7 +78,7 @@ func (h *auditHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find is the event of a request at a stage.
+// find returns the event of a request at a stage.
 func (h *auditHook) find(id, stage string) *auditEvent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -261,7 +261,7 @@ func holdsBody(body json.RawMessage, text string) bool {
 
 var droppedMetric = regexp.MustCompile(`apiserver_audit_error_total{plugin="buffered"} (\d+)`)
 
-// counted is the figure that a pattern finds in a server's metrics; 0 where it is not
+// counted returns the figure that a pattern finds in a server's metrics; 0 where it is not
 // there yet.
 func counted(t *testing.T, pattern *regexp.Regexp, metrics string) int {
 	t.Helper()

@@ -211,7 +211,7 @@ func TestNamedAuthorities(t *testing.T) {
 	}
 }
 
-// named are the common names of the authorities that a server asks for certificates of.
+// named returns the common names of the authorities that a server asks for certificates of.
 func named(t *testing.T, s *harness.Server, version uint16) []string {
 	t.Helper()
 	roots, err := s.CA()

@@ -94,7 +94,7 @@ type attempt struct {
 
 type objectFunc func(path, name, rest string) string
 
-// changes are all requests that write an existing object.
+// changes returns all requests that write an existing object.
 func changes(path, name string, object objectFunc, rest string) []call {
 	whole := object(path, name, rest)
 	var operations []string

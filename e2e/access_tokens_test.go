@@ -48,7 +48,7 @@ func encoded(v any) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// with is a copy of claims with some changed; nil takes one away.
+// with returns a copy of claims with some changed; nil takes one away.
 func with(claims map[string]any, change map[string]any) map[string]any {
 	c := maps.Clone(claims)
 	for k, v := range change {

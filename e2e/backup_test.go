@@ -34,7 +34,7 @@ type backupStorm struct {
 // stormWriters is how many write at once.
 const stormWriters = 6
 
-// answered is how many objects are there, as their writers know.
+// answered returns how many objects are there, as their writers know.
 func (s *backupStorm) answered() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +253,7 @@ func waitForBackup(t *testing.T, server *harness.Server) {
 	t.Fatal("no server writes the backup")
 }
 
-// heldBy is the time up to which a folder says to hold everything.
+// heldBy returns the time up to which a folder says to hold everything.
 func heldBy(t *testing.T, dir string) (at time.Time) {
 	t.Helper()
 	var l struct{ Runs []struct{ Until time.Time } }

@@ -139,7 +139,7 @@ func (c *cachedServer) wentBack() {
 	}
 }
 
-// head is a revision that was the newest a moment ago.
+// head returns a revision that was the newest a moment ago.
 func (c *cachedServer) head() int64 {
 	c.t.Helper()
 	head, err := strconv.ParseInt(c.list("?limit=1").Metadata.ResourceVersion, 10, 64)
@@ -157,7 +157,7 @@ func (c *cachedServer) list(query string) (list configMapList) {
 	return list
 }
 
-// served are the config maps as the server has them: names, revisions and values.
+// served returns the config maps as the server has them: names, revisions and values.
 func (c *cachedServer) served() (all []string) {
 	c.t.Helper()
 	for _, m := range c.list("?resourceVersion=0").Items {
@@ -167,7 +167,7 @@ func (c *cachedServer) served() (all []string) {
 	return all
 }
 
-// rows are the same as the database has them.
+// rows returns the same as the database has them.
 func (c *cachedServer) rows() []string {
 	c.t.Helper()
 	return liveConfigMaps(c.t, c.s.Options().Store)

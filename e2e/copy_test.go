@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// asMeant is an object without what a server fills in, with its owners by name alone.
+// asMeant returns an object without what a server fills in, with its owners by name alone.
 func asMeant(object any) any {
 	o, _ := object.(map[string]any)
 	if o == nil {

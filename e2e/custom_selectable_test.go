@@ -201,7 +201,7 @@ func unmarshal(t *testing.T, data []byte, v any) {
 	}
 }
 
-// listed are the names of a list.
+// listed returns the names of a list.
 func listed(t *testing.T, a *api, path string) (names []string) {
 	t.Helper()
 	var list metav1.PartialObjectMetadataList
@@ -212,7 +212,7 @@ func listed(t *testing.T, a *api, path string) (names []string) {
 	return names
 }
 
-// seen are the first events of a watch, as far as they come within a minute: type,
+// seen returns the first events of a watch, as far as they come within a minute: type,
 // name, and size or color.
 func seen(t *testing.T, a *api, path string, n int) (events []string) {
 	t.Helper()

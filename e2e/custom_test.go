@@ -215,7 +215,7 @@ func customConversion(t *testing.T, a *api) {
 	want(t, a, http.StatusOK, http.MethodGet, v2, "", "")
 }
 
-// treeConversion is a webhook that converts trees, unless it is broken.
+// treeConversion returns a webhook that converts trees, unless it is broken.
 func treeConversion(t *testing.T, broken *atomic.Bool) *apiextensionsv1.CustomResourceConversion {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review apiextensionsv1.ConversionReview

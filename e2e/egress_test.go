@@ -80,7 +80,7 @@ func (c *connector) connect(conn net.Conn) {
 	back.Wait()
 }
 
-// seen are the addresses that it was asked for.
+// seen returns the addresses that it was asked for.
 func (c *connector) seen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,7 +69,7 @@ func (f encryptionFile) flags() []string {
 	return []string{"--encryption-provider-config=" + string(f), "--encryption-provider-config-automatic-reload", "--v=4", "--history-retention=1h"}
 }
 
-// openSQL is the database of a store as people see it.
+// openSQL returns the database of a store as people see it.
 func openSQL(t testing.TB, url string) *sql.DB {
 	t.Helper()
 	driver, source := "pgx", url

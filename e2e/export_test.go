@@ -45,7 +45,7 @@ func export(t *testing.T, args ...string) (a exported) {
 	return a
 }
 
-// rowsOf are the objects of a store by key, with their revisions, but for those that each
+// rowsOf returns the objects of a store by key, with their revisions, but for those that each
 // server keeps for itself.
 func rowsOf(t *testing.T, url, keys string) map[string]any {
 	t.Helper()
@@ -171,7 +171,7 @@ func TestExportRoundTrip(t *testing.T) {
 	}
 }
 
-// filled is a database that a server filled, and the key file of its encrypted values; "" for none.
+// filled returns a database that a server filled, and the key file of its encrypted values; "" for none.
 func filled(t *testing.T, kind, postgres string) (url, keys string) {
 	o := harness.Options{}
 	if kind == "postgres" {

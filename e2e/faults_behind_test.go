@@ -275,7 +275,7 @@ func openWatch(t *testing.T, a *api) <-chan string {
 	return lines
 }
 
-// contents are all config maps as one text.
+// contents returns all config maps as one text.
 func contents(t *testing.T, a *api, query string) string {
 	t.Helper()
 	code, body, err := a.do(context.Background(), http.MethodGet, configMaps+query, "", "")

@@ -77,7 +77,7 @@ func (c *cluster) server(i int) *harness.Server {
 	return c.all[i%len(c.all)]
 }
 
-// client is a client of server i, as it runs now.
+// client returns a client of server i, as it runs now.
 func (c *cluster) client(i int) (*api, error) {
 	s := c.server(i)
 	c.mu.Lock()

@@ -158,7 +158,7 @@ func TestProxyFaults(t *testing.T) {
 	l.end()
 }
 
-// behindProxy is a cluster of two servers on a new database; the second one reaches
+// behindProxy returns a cluster of two servers on a new database; the second one reaches
 // it through the proxy. Nobody but the test writes ConfigMaps.
 func behindProxy(t *testing.T) (pg *pgtest.Server, proxy *pgtest.Proxy, c *cluster) {
 	t.Helper()
@@ -175,7 +175,7 @@ func behindProxy(t *testing.T) (pg *pgtest.Server, proxy *pgtest.Proxy, c *clust
 	return pg, proxy, c
 }
 
-// databaseOf is the name of the database in a URL of pgtest.
+// databaseOf returns the name of the database in a URL of pgtest.
 func databaseOf(url string) string {
 	return url[strings.LastIndex(url, "/")+1 : strings.Index(url, "?")]
 }

@@ -60,7 +60,7 @@ func misplaced(from, to string) string {
 	return ""
 }
 
-// inServer is a package's path below server/; ok is false for one that is not there.
+// inServer returns a package's path below server/; ok is false for one that is not there.
 func inServer(path string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(path, "server")
 	if !ok || rest != "" && rest[0] != '/' {

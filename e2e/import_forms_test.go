@@ -87,7 +87,7 @@ func sameExported(t *testing.T, url, form string, objects []arrived) {
 	}
 }
 
-// storedTree is the tree of an object as a stock server keeps it, with its revision.
+// storedTree returns the tree of an object as a stock server keeps it, with its revision.
 func storedTree(t *testing.T, o arrived, e foreign.Entry) any {
 	t.Helper()
 	var tree any

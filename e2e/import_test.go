@@ -152,7 +152,7 @@ func apiPath(r *kinds.Resource, namespace string) string {
 	return path + "/" + r.Plural + "/x"
 }
 
-// shown is the tree of an object, without empty values.
+// shown returns the tree of an object, without empty values.
 func shown(t *testing.T, obj any) any {
 	t.Helper()
 	data, err := json.Marshal(obj)

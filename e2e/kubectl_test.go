@@ -22,7 +22,7 @@ func manifests(t *testing.T) []string {
 	return files
 }
 
-// said are the output lines of kubectl, without the warning about Endpoints of servers of later releases.
+// said returns the output lines of kubectl, without the warning about Endpoints of servers of later releases.
 func said(out string) []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool { return strings.HasPrefix(line, "Warning: v1 Endpoints is deprecated") })
 }
@@ -76,14 +76,14 @@ func TestKubectlManifests(t *testing.T) {
 	}
 }
 
-// versions are the resource versions of all objects of files, and what quotas ask for: their
+// versions returns the resource versions of all objects of files, and what quotas ask for: their
 // versions rise whenever the controller counts.
 func versions(k *harness.Kubectl, files []string) string {
 	return k.Run(ofFiles(files, "get", "-o", `jsonpath={range .items[?(@.kind!="ResourceQuota")]}{.kind}/{.metadata.name}={.metadata.resourceVersion} {end}`+
 		`{range .items[?(@.kind=="ResourceQuota")]}{.kind}/{.metadata.name}={.metadata.uid} {.metadata.annotations} {.metadata.labels} {.spec} {end}`)...)
 }
 
-// ofFiles is a command of kubectl for all of some files: one process is dearer than what it asks.
+// ofFiles returns a command of kubectl for all of some files: one process is dearer than what it asks.
 func ofFiles(files []string, args ...string) []string {
 	for _, f := range files {
 		args = append(args, "-f", f)

@@ -34,7 +34,7 @@ func largeSizes() (largest, n int) {
 
 const larges = "/apis/large.example.com/v1/namespaces/default/larges"
 
-// largeText is a text of n bytes.
+// largeText returns a text of n bytes.
 func largeText(n int) string {
 	return largeFrom + strings.Repeat("x", n-len(largeFrom)-len(largeTo)) + largeTo
 }
@@ -43,7 +43,7 @@ func largeObject(name string, n int) string {
 	return fmt.Sprintf(`{"apiVersion":"large.example.com/v1","kind":"Large","metadata":{"name":%q},"data":{"text":%q}}`, name, largeText(n))
 }
 
-// isLarge says that an answer has all of a text of n bytes.
+// isLarge reports whether an answer has all of a text of n bytes.
 func isLarge(answer []byte, n int) bool {
 	from := bytes.Index(answer, []byte(largeFrom))
 	to := bytes.Index(answer, []byte(largeTo))

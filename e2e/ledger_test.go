@@ -130,7 +130,7 @@ func newLedgers(mirrors []*mirror) (ledgers []*ledger, errs []error) {
 	return ledgers, errs
 }
 
-// at is the object as it is at a version, nil where it is not there.
+// at returns the object as it is at a version, nil where it is not there.
 func (l *ledger) at(name string, version uint64) *change {
 	h := l.history[name]
 	i, found := slices.BinarySearchFunc(h, version, func(c *change, v uint64) int { return cmp.Compare(c.version, v) })
@@ -143,7 +143,7 @@ func (l *ledger) at(name string, version uint64) *change {
 	return h[i]
 }
 
-// expected is the event that a selection sees of a change; "": none.
+// expected returns the event that a selection sees of a change; "": none.
 func (l *ledger) expected(c *change, selector string) watch.EventType {
 	before := l.at(c.name, c.version-1)
 	was, is := before != nil && selects(selector, before), c.kind != watch.Deleted && selects(selector, c)

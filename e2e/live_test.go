@@ -113,7 +113,7 @@ func serversOwn(name string) bool {
 	return strings.HasSuffix(name, " default/kubernetes") && strings.Contains(name, "/endpoint") || strings.Contains(name, "/leases kube-system/") || strings.Contains(name, "/events ")
 }
 
-// limitedTo is a kubeconfig of a service account that has one ClusterRole.
+// limitedTo returns a kubeconfig of a service account that has one ClusterRole.
 func limitedTo(t *testing.T, s *harness.Server, name string, rights ...string) string {
 	t.Helper()
 	kubectl := s.Kubectl(t)

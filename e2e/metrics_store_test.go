@@ -58,7 +58,7 @@ func TestStoreMetrics(t *testing.T) {
 	}
 }
 
-// valueOf is the value of a sample in a scrape.
+// valueOf returns the value of a sample in a scrape.
 func valueOf(text []byte, name string) (float64, bool) {
 	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindSubmatch(text)
 	if m == nil {

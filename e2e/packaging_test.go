@@ -353,7 +353,7 @@ func startPrometheus(t *testing.T, s *harness.Server) *prometheus {
 	return p
 }
 
-// ask is the answer to a GET, or the error.
+// ask returns the answer to a GET, or the error.
 func (p *prometheus) ask(t *testing.T, path string) string {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
 	if err != nil {

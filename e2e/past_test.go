@@ -39,7 +39,7 @@ func onBoth(t *testing.T, test func(p *past)) {
 	}
 }
 
-// run is one command: what it prints, and its exit code.
+// run returns one command: what it prints, and its exit code.
 func (p *past) run(args ...string) (string, int) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
@@ -69,7 +69,7 @@ func (p *past) wants(code int, texts []string, args ...string) string {
 	return out
 }
 
-// moment is a time between earlier and later writes.
+// moment returns a time between earlier and later writes.
 func (p *past) moment() string {
 	time.Sleep(200 * time.Millisecond) // a server may know the database's clock, which is this machine's, by as much
 	at := time.Now().UTC().Format(time.RFC3339Nano)

@@ -35,7 +35,7 @@ type platform struct {
 	wrong        []error
 }
 
-// list are the packages that a pattern needs, each behind those that it imports.
+// list returns the packages that a pattern needs, each behind those that it imports.
 func (p *platform) list(patterns ...string) (list []sourced, err error) {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard"}, patterns...)...)
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), "GOOS="+p.goos, "GOARCH="+p.goarch, "CGO_ENABLED=0")

@@ -33,7 +33,7 @@ var common struct {
 	err  error
 }
 
-// sharedPostgres is the server of all tests that only want a database of their own in one.
+// sharedPostgres returns the server of all tests that only want a database of their own in one.
 func sharedPostgres(t testing.TB) *pgtest.Server {
 	t.Helper()
 	needs.PostgreSQL(t)

@@ -188,7 +188,7 @@ func listOptions(t *testing.T, p *protocol, ns string) {
 	}
 }
 
-// refusedList says why a list is refused, or "".
+// refusedList returns the reason why a list is refused, or "".
 func refusedList(rv, match, token string) string {
 	switch {
 	case rv == "" && match != "":

@@ -136,7 +136,7 @@ func TestWithoutRaceDetector(t *testing.T) {
 // concurrent are packages that are for code of several goroutines.
 var concurrent = []string{"sync", "sync/atomic", "golang.org/x/sync/errgroup", "golang.org/x/sync/semaphore", "golang.org/x/sync/singleflight"}
 
-// shares says what in a file is for several goroutines; empty: nothing.
+// shares returns what in a file is for several goroutines; empty: nothing.
 func shares(t *testing.T, name string, src any) (what string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)

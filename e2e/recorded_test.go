@@ -86,7 +86,7 @@ func TestRecordedAnswers(t *testing.T) {
 	})
 }
 
-// playedOutside are the files that outside.txt names.
+// playedOutside returns the files that outside.txt names.
 func playedOutside(t *testing.T) []string {
 	t.Helper()
 	list, err := recorded.LoadOutside(recordings)
@@ -227,7 +227,7 @@ func withFiles(t *testing.T, flags []string) []string {
 	return flags
 }
 
-// knownVars are the variables of scenarios for a server outside the test's process.
+// knownVars returns the variables of scenarios for a server outside the test's process.
 func knownVars(t *testing.T, list []*recorded.Scenario) map[string]string {
 	t.Helper()
 	if os.Getenv("ROWLOCK_EXT_IP") != "" {

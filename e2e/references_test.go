@@ -16,7 +16,7 @@ const (
 		{"apiGroups":[""],"resources":["configmaps"],"verbs":["create"]}`
 )
 
-// teller is a policy whose message contains its parameters.
+// teller returns a policy whose message contains its parameters.
 func teller(name, kind string) string {
 	if kind != "" {
 		kind = fmt.Sprintf(`"paramKind":{"apiVersion":"v1","kind":%q},`, kind)

@@ -49,7 +49,7 @@ func stormTime(t *testing.T, usual time.Duration) (long time.Duration, asked boo
 	return long, true
 }
 
-// restConfig is the administrator's, in a content type.
+// restConfig returns the administrator's, in a content type.
 func restConfig(t testing.TB, s *harness.Server, contentType string) *rest.Config {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)

@@ -56,7 +56,7 @@ func releasedServer(t *testing.T, store, dir, name string, use func(a *api), fla
 	use(newAPI(t, s))
 }
 
-// get is an answer whose status must be 200.
+// get returns an answer whose status must be 200.
 func (a *api) get(t *testing.T, path string) string {
 	t.Helper()
 	code, body, err := a.do(t.Context(), http.MethodGet, path, "", "")

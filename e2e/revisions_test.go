@@ -58,7 +58,7 @@ func TestLargeRevisions(t *testing.T) {
 	}
 }
 
-// pagesOf are the revisions of the test's objects by pages.
+// pagesOf returns the revisions of the test's objects by pages.
 func pagesOf(t *testing.T, a *api, limit int) (revisions []int64) {
 	t.Helper()
 	for token := ""; ; {

@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
-// want is a request that must be answered with a code.
+// want returns a request that must be answered with a code.
 func want(t testing.TB, a *api, code int, method, path, contentType, body string) []byte {
 	t.Helper()
 	got, answer, err := a.do(context.Background(), method, path, contentType, body)
@@ -249,7 +249,7 @@ func TestLeadMoves(t *testing.T) {
 	}
 }
 
-// process is the part of a holder's name that identifies its process.
+// process returns the part of a holder's name that identifies its process.
 func process(holder string) string {
 	name, _, _ := strings.Cut(holder, "/")
 	return name

@@ -162,7 +162,7 @@ func waitForRevision(t testing.TB, url string, revision int64) storeStatus {
 	}
 }
 
-// objectsAt is a snapshot, by the export for programs.
+// objectsAt returns a snapshot, by the export for programs.
 func objectsAt(t testing.TB, url string, revision int64) string {
 	t.Helper()
 	out, errOut, err := storeCommand(t, "export", "--sql", "--store", url, "--revision", strconv.FormatInt(revision, 10))

@@ -23,7 +23,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// Newest is the highest number among a database's files; dir is "sqlite" or "postgres".
+// Newest returns the highest number among a database's files; dir is "sqlite" or "postgres".
 func Newest(dir string) (uint, error) {
 	entries, err := fs.ReadDir(files, dir)
 	if err != nil {

@@ -73,7 +73,7 @@ func leave(s *servertest.Server, version string, group, priority int) {
 		"groupPriorityMinimum":%[2]d,"versionPriority":%[3]d,"service":{"namespace":"default","name":"unused"}}}`, version, group, priority))
 }
 
-// definition is one of bars with versions, whose first one is stored.
+// definition returns one of bars with versions, whose first one is stored.
 func definition(group string, versions ...string) string {
 	var list []string
 	for i, v := range versions {

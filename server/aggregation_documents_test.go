@@ -107,7 +107,7 @@ func (b *shop) register(t *testing.T, s *servertest.Server) {
 
 const everyGroup = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// group is the first version of the second group of the aggregated document, which is that
+// group returns the first version of the second group of the aggregated document, which is that
 // of the shop, as "name freshness resource...".
 func group(s *servertest.Server) string {
 	var list struct {

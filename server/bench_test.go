@@ -112,7 +112,7 @@ func BenchmarkRequests(b *testing.B) {
 	}
 }
 
-// benchDeployment is a Deployment as operators apply it, with another image from i to i.
+// benchDeployment returns a Deployment as operators apply it, with another image from i to i.
 func benchDeployment(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","labels":{"app":"a","tier":"backend"}},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"a"}},
 "template":{"metadata":{"labels":{"app":"a"}},"spec":{"serviceAccountName":"bench","containers":[{"name":"main","image":"registry.example/app:1.%d","args":["--listen=:8080","--level=info"],

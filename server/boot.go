@@ -52,7 +52,7 @@ var hooks = []struct {
 	{"poststarthook/apiservice-openapiv3-controller", stageWriting},
 }
 
-// checks are all health checks.
+// checks returns all health checks.
 func (s *Server) checks() *health.Checks {
 	boot := make([]health.Check, 0, len(hooks))
 	for _, h := range hooks {

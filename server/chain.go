@@ -28,7 +28,7 @@ type step struct {
 	filter filters.Filter
 }
 
-// steps are all filters in the order in which requests pass them. A step that the configuration does not need
+// steps returns all filters in the order in which requests pass them. A step that the configuration does not need
 // has a nil filter.
 func (s *Server) steps(who authx.Authenticator) []step {
 	c := &s.cfg
@@ -84,7 +84,7 @@ func chain(steps []step, last http.Handler) http.Handler {
 	return h
 }
 
-// inside are the filters for requests of the server to itself: the client is known, and neither the duration
+// inside returns the filters for requests of the server to itself: the client is known, and neither the duration
 // nor the number of requests is limited.
 func inside(steps []step) []step {
 	var list []step

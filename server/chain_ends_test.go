@@ -69,7 +69,7 @@ func (t *output) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) e
 
 func (*output) Shutdown(context.Context) error { return nil }
 
-// filtered is a server of which there are only the filters, all of them, and some user may have
+// filtered returns a server of which there are only the filters, all of them, and some user may have
 // one watch.
 func filtered(t *testing.T) (*Server, *output) {
 	to, rate := &output{}, int32(1_000_000)
@@ -103,7 +103,7 @@ func filtered(t *testing.T) (*Server, *output) {
 	return s, to
 }
 
-// lasting is how many requests the metric says last.
+// lasting returns how many requests the metric says last.
 func (s *Server) lasting(t *testing.T) (n float64) {
 	t.Helper()
 	families, err := s.Metrics.Registry.Gather()
@@ -120,7 +120,7 @@ func (s *Server) lasting(t *testing.T) (n float64) {
 	return n
 }
 
-// leftToDo is how many functions a scope calls at the end of its answer.
+// leftToDo returns how many functions a scope calls at the end of its answer.
 func leftToDo(s *request.Scope) int {
 	if s == nil || !s.Outlives() {
 		return 0
@@ -128,7 +128,7 @@ func leftToDo(s *request.Scope) int {
 	return reflect.ValueOf(s).Elem().FieldByName("outlived").Elem().FieldByName("ends").Len()
 }
 
-// longWatch is a watch that every filter has something to do for.
+// longWatch returns a watch that every filter has something to do for.
 func longWatch() *http.Request {
 	return httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=1&labelSelector="+strings.Repeat("a,", 10_000)+"a", nil)
 }

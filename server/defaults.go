@@ -77,7 +77,7 @@ const (
 	apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
-// locals are the APIServices of served groups, by name.
+// locals returns the APIServices of served groups, by name.
 func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 	found := map[string]*apiregistrationv1.APIService{}
 	for _, r := range o.cfg.Catalogue.All() {
@@ -114,7 +114,7 @@ func (o *ownObjects) restoreLocal(ctx context.Context, s *apiregistrationv1.APIS
 	return o.tolerate(apiServices+"/"+s.Name, err)
 }
 
-// unserved are the names of APIServices that an earlier start created for versions that are disabled now.
+// unserved returns the names of APIServices that an earlier start created for versions that are disabled now.
 func (o *ownObjects) unserved() []string {
 	var names []string
 	locals := o.locals()

@@ -241,7 +241,7 @@ func TestWhereOwnersMayBe(t *testing.T) {
 	}
 }
 
-// events are the messages of events about references into other namespaces.
+// events returns the messages of events about references into other namespaces.
 func (y *yard) events(namespace string) (list []string) {
 	y.t.Helper()
 	var all corev1.EventList

@@ -24,7 +24,7 @@ type Loop struct {
 	writes bool // an error counts even after ctx has ended: something may not have been stored
 }
 
-// upkeep are the loops that start when the cache is complete up to a revision.
+// upkeep returns the loops that start when the cache is complete up to a revision.
 func (s *Server) upkeep(from int64) []Loop {
 	list := []Loop{
 		// Commits, the log of changes, compaction and expiry.
@@ -82,7 +82,7 @@ func (s *Server) reopen(ctx context.Context) error {
 	}
 }
 
-// work are the loops that start when the cluster's own objects exist.
+// work returns the loops that start when the cluster's own objects exist.
 func (s *Server) work() []Loop {
 	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}}
 	host := controllers.Host{

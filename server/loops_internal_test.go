@@ -26,7 +26,7 @@ func (stranger) Authenticate(*http.Request) (*authx.Authenticated, bool, error) 
 	return nil, false, nil
 }
 
-// unstarted is a server that does not run.
+// unstarted returns a server that does not run.
 func unstarted(t *testing.T, c controllers.Config, more ...Loop) *Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

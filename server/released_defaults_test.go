@@ -18,7 +18,7 @@ import (
 
 const flowSchemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 
-// namesOf are the names of listed objects, sorted.
+// namesOf returns the names of listed objects, sorted.
 func namesOf(t *testing.T, s *servertest.Server, path string) []string {
 	t.Helper()
 	var names []string

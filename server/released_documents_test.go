@@ -250,7 +250,7 @@ func documentLines(t *testing.T, api, apis, swagger []byte) []string {
 	return lines
 }
 
-// plain is a part of a document without descriptions, with shared parameters in place of references, which have
+// plain returns a part of a document without descriptions, with shared parameters in place of references, which have
 // other names here, and parameters sorted.
 func plain(shared map[string]any, node any) any {
 	switch node := node.(type) {

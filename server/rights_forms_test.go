@@ -162,7 +162,7 @@ func (a *asker) creates() {
 	a.add(form{name: "create at a name", method: "POST", path: a.all + "/" + a.fresh, as: inJSON, body: text(fresh), needs: a.need("create", a.fresh)})
 }
 
-// packed is an object in Protobuf.
+// packed returns an object in Protobuf.
 func (a *asker) packed(body string) string {
 	obj := a.r.New()
 	if _, err := (jsoncodec.Codec{}).Decode([]byte(body), obj, codecs.Strict); err != nil {
@@ -175,7 +175,7 @@ func (a *asker) packed(body string) string {
 	return string(data)
 }
 
-// relabelled is the object that is there, with a label more.
+// relabelled returns the object that is there, with a label more.
 func (a *asker) relabelled() string {
 	var obj map[string]any
 	if err := json.Unmarshal(a.c.must("GET", a.all+"/"+a.x, ""), &obj); err != nil {

@@ -119,7 +119,7 @@ func (m *matrix) hold(rights []right, f *form, needs []need) bool {
 	return true
 }
 
-// namespaceOf is the namespace that a path is about: "" for all, and for cluster scope.
+// namespaceOf returns the namespace that a path is about: "" for all, and for cluster scope.
 func namespaceOf(path string) string {
 	_, rest, _ := strings.Cut(path, "/namespaces/")
 	name, _, _ := strings.Cut(rest, "/")
@@ -202,7 +202,7 @@ func (m *matrix) cell(u user, f *form) {
 	m.undo(changes)
 }
 
-// withUIDs are the objects of the resource whose UID an answer tells.
+// withUIDs returns the objects of the resource whose UID an answer tells.
 func (m *matrix) withUIDs(answer string) (list []string) {
 	for _, at := range []string{"a/x", "a/y", "b/x"} {
 		namespace, short, _ := strings.Cut(at, "/")

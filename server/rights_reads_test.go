@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// shownBy are the objects that an answer shows, as "storage/namespace/name".
+// shownBy returns the objects that an answer shows, as "storage/namespace/name".
 func shownBy(answer string) (list []string) {
 	for _, found := range markers.FindAllStringSubmatch(answer, -1) {
 		list = append(list, found[1])

@@ -219,7 +219,7 @@ func csr() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// named is the name that an object of a resource has for a short one: some are bound
+// named returns the name that an object of a resource has for a short one: some are bound
 // to what stands in them.
 func named(r *kinds.Resource, short string) string {
 	switch r.Plural {
@@ -231,7 +231,7 @@ func named(r *kinds.Resource, short string) string {
 	return short
 }
 
-// sample is a whole object, with more in its metadata.
+// sample returns a whole object, with more in its metadata.
 func sample(r *kinds.Resource, namespace, short, more string) string {
 	rest, ok := samples[r.GroupResource().String()]
 	if !ok {
@@ -261,7 +261,7 @@ func annotated(r *kinds.Resource, namespace, short string) string {
 	return fmt.Sprintf(`,"annotations":{"mark":%q}`, marker(r, namespace, named(r, short)))
 }
 
-// collection is the path of a collection.
+// collection returns the path of a collection.
 func collection(r *kinds.Resource, namespace string) string {
 	path := "/api/" + r.Version
 	if r.Group != "" {
@@ -273,7 +273,7 @@ func collection(r *kinds.Resource, namespace string) string {
 	return path + "/" + r.Plural
 }
 
-// stored are the resources that objects are stored of.
+// stored returns the resources that objects are stored of.
 func (c *cluster) stored() (list []*kinds.Resource) {
 	for _, r := range c.s.Config().Catalogue.All() {
 		if r.Storage != nil {

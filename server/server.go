@@ -154,7 +154,7 @@ func (s *Server) newMetrics() {
 	register(s.flows.Collectors()...)
 }
 
-// forms are the served wire forms.
+// forms returns the served wire forms.
 func (s *Server) forms() forms.Forms {
 	return forms.Forms{JSON: s.Cache.JSON(), CBOR: s.cfg.Feature("CBORServingAndStorage")}
 }

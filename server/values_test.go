@@ -110,7 +110,7 @@ func writtenValues(t *testing.T, s *servertest.Server) {
 	}
 }
 
-// watched is all that a watch is sent until it ends.
+// watched returns all that a watch is sent until it ends.
 func watched(t *testing.T, s *servertest.Server, path string) string {
 	t.Helper()
 	return string(s.Must("GET", path, ""))

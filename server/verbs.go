@@ -51,7 +51,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 	return nil
 }
 
-// changed are the callbacks, by storage, that an update calls before it is answered.
+// changed returns the callbacks, by storage, that an update calls before it is answered.
 func (s *Server) changed() map[string]func(context.Context, *cache.Item) {
 	services := &apiservices.Controller{Base: reconcile.Base{API: s, Cache: s.Cache, Log: s.cfg.Log, Clock: s.cfg.Clock}, Aggregator: s.aggregated}
 	return map[string]func(context.Context, *cache.Item){aggregator.Storage: services.Restore}
@@ -83,7 +83,7 @@ func (s *Server) answers() *answers.Answers {
 	}
 }
 
-// specials are the handlers of resources that are not stored, as far as the Config enables them.
+// specials returns the handlers of resources that are not stored, as far as the Config enables them.
 func (s *Server) specials(a access.Authentication) map[string]verbs.Special {
 	c, all := &s.cfg, map[string]verbs.Special{}
 	if c.Kubelet != nil {

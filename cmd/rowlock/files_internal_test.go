@@ -32,7 +32,7 @@ var notFiles = []string{
 	"cache-file", "cache-file-from",
 }
 
-// folder is a new one, and what writes files into it and returns their paths.
+// folder returns a new one, and what writes files into it and returns their paths.
 func folder(t *testing.T) (dir string, write func(name, text string) string) {
 	t.Helper()
 	dir = t.TempDir()

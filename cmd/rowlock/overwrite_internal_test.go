@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// ran is a command that was run, with what it printed.
+// ran returns a command that was run, with what it printed.
 func ran(t *testing.T, args ...string) (out, errOut string, err error) {
 	t.Helper()
 	cmd := command()

@@ -58,7 +58,7 @@ func (b *Budget) Spend(n int) error {
 	return b.ctx.Err()
 }
 
-// Spent is how many of the given steps are gone; for tests.
+// Spent returns how many of the given steps are gone; for tests.
 func (b *Budget) Spent(steps int64) int64 { return steps - b.left }
 
 // TooMuch is the refusal of a request that would cost too much: a 413.

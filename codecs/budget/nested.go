@@ -11,7 +11,7 @@ import (
 // again: a value that is nested 4,000 levels deep there is read 4,000 times, whenever the definition is
 // decoded or encoded.
 
-// RereadOf is how many bytes those decoders may process for a body of n bytes, after the first time. It
+// RereadOf returns how many bytes those decoders may process for a body of n bytes, after the first time. It
 // allows a definition of 1.5 MB an average depth of six levels; one that consists only of nesting is refused
 // at about 1,000 levels.
 func RereadOf(n int) int64 { return 4 * (DefaultBody + above(n)) }

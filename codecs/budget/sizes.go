@@ -23,13 +23,13 @@ func SizesOf(object int64) (Sizes, error) {
 	return Sizes{object - DefaultObject}, nil
 }
 
-// MostSizes are the bounds for objects of MostObject bytes.
+// MostSizes returns the bounds for objects of MostObject bytes.
 func MostSizes() Sizes { return Sizes{MostObject - DefaultObject} }
 
-// Object is the size of the largest object, as JSON without its resourceVersion.
+// Object returns the size of the largest object, as JSON without its resourceVersion.
 func (s Sizes) Object() int64 { return DefaultObject + s.more }
 
-// Body is how many bytes a body may have: twice the largest object, as in a stock server.
+// Body returns how many bytes a body may have: twice the largest object, as in a stock server.
 func (s Sizes) Body() int64 { return bodyOf(s.Object()) }
 
 func bodyOf(object int64) int64 { return 2 * object }
@@ -45,29 +45,29 @@ func (s Sizes) Share() int64 {
 // Together is Share for all users.
 func (s Sizes) Together() int64 { return 2 * s.Share() }
 
-// Bodies is how many bytes the large bodies of all users may have together.
+// Bodies returns how many bytes the large bodies of all users may have together.
 func (s Sizes) Bodies() int64 { return 4 * s.Body() }
 
-// Answers is how many bytes the answers with large objects may take that are under way; a user may take half of it.
+// Answers returns how many bytes the answers with large objects may take that are under way; a user may take half of it.
 func (s Sizes) Answers() int64 { return 16 * s.Object() }
 
-// Events is how many bytes the recent events of a resource may have: sixteen objects of DefaultObject, or four larger ones.
+// Events returns how many bytes the recent events of a resource may have: sixteen objects of DefaultObject, or four larger ones.
 func (s Sizes) Events() int { return int(max(16*DefaultObject, 4*s.Object())) }
 
-// SlowEvents is how many bytes of older events slow watches may keep in memory.
+// SlowEvents returns how many bytes of older events slow watches may keep in memory.
 func (s Sizes) SlowEvents() int { return int(64<<20 + 2*s.more) }
 
-// Answer is how many bytes a webhook may answer with: an object, in a patch as base64.
+// Answer returns how many bytes a webhook may answer with: an object, in a patch as base64.
 func (s Sizes) Answer() int64 { return 8<<20 + 2*s.more }
 
-// Recorded is how many bytes an object in an audit event may have.
+// Recorded returns how many bytes an object in an audit event may have.
 func (s Sizes) Recorded() int64 { return 4<<20 + s.more }
 
 // Large reports whether an object or a body of n bytes exceeds the default: its bytes count, in addition to
 // the values that are made of it.
 func Large(n int) bool { return n > DefaultBody }
 
-// Copies is how many bytes the copies of a large body or object may take on its way: as it came, decoded, encoded, stored.
+// Copies returns how many bytes the copies of a large body or object may take on its way: as it came, decoded, encoded, stored.
 func Copies(n int) int64 {
 	if !Large(n) {
 		return 0
@@ -78,5 +78,5 @@ func Copies(n int) int64 {
 // Decoded bounds the memory of decoding and encoding a large object whose values were not counted.
 func Decoded(n int) int64 { return 2 * Copies(n) }
 
-// above is how many of n bytes are above DefaultBody.
+// above returns how many of n bytes are above DefaultBody.
 func above(n int) int64 { return max(0, int64(n)-DefaultBody) }

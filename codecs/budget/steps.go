@@ -25,5 +25,5 @@ func (s *Steps) Spend(ctx context.Context, n int) error {
 	return ctx.Err()
 }
 
-// Spent is how many steps were taken.
+// Spent returns how many steps were taken.
 func (s *Steps) Spent() int64 { return s.spent.Load() }

@@ -11,14 +11,14 @@ import (
 // as much for a moment.
 const Memory = 96 << 20
 
-// MemoryOf is how much the values of a body of n bytes may take. Each byte above DefaultBody may take twelve: an
+// MemoryOf returns how much the values of a body of n bytes may take. Each byte above DefaultBody may take twelve: an
 // object or list for each 32 bytes of text, or a value of YAML for each 21.
 func MemoryOf(n int) int64 { return Memory + 12*above(n) }
 
 // untyped is the memory of an object or a list in a tree of plain values.
 const untyped = 384
 
-// Weight is the maximum memory of that many objects and lists in a value of type t. It is close to the truth
+// Weight returns the maximum memory of that many objects and lists in a value of type t. It is close to the truth
 // only for input that is made to be large.
 func Weight(containers int, t reflect.Type) int64 { return int64(containers) * int64(Largest(t)) }
 
@@ -40,7 +40,7 @@ func name(t reflect.Type) string {
 
 var largest sync.Map // reflect.Type -> int
 
-// Largest is the size of the largest thing that one object or list of the input becomes
+// Largest returns the size of the largest thing that one object or list of the input becomes
 // somewhere in a value of type t.
 func Largest(t reflect.Type) int {
 	if n, ok := largest.Load(t); ok {
@@ -54,7 +54,7 @@ func Largest(t reflect.Type) int {
 	return n
 }
 
-// reach are the types of values that a value of type t references, without the value itself. A type that can
+// reach returns the types of values that a value of type t references, without the value itself. A type that can
 // hold anything counts as a tree.
 func reach(t reflect.Type) map[reflect.Type]bool {
 	out, seen := map[reflect.Type]bool{}, map[reflect.Type]bool{}

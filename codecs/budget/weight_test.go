@@ -25,7 +25,7 @@ import (
 
 func repeat(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
 
-// field is a length-delimited field of a message.
+// field returns a length-delimited field of a message.
 func field(number uint64, content string) string {
 	out := binary.AppendUvarint(nil, number<<3|2)
 	return string(binary.AppendUvarint(out, uint64(len(content)))) + content
@@ -35,7 +35,7 @@ func message(kind, raw string) string {
 	return protobuf.Prefix + field(1, field(1, "v1")+field(2, kind)) + field(2, raw)
 }
 
-// bomb is a YAML document whose aliases stand for copies of one text.
+// bomb returns a YAML document whose aliases stand for copies of one text.
 func bomb(text, copies int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "data:\n k: &x %q\n", strings.Repeat("a", text))

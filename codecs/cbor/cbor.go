@@ -121,7 +121,7 @@ func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
 	return append(append(dst, selfDescribed...), raw...), nil
 }
 
-// content is the encoded part of an object.
+// content returns the encoded part of an object.
 func content(obj runtime.Object) any {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent()
@@ -129,7 +129,7 @@ func content(obj runtime.Object) any {
 	return obj
 }
 
-// Marshal is the map of a typed object without kind and API version, as items of a
+// Marshal returns the map of a typed object without kind and API version, as items of a
 // typed list are, or of an unstructured object with them.
 func Marshal(obj runtime.Object) ([]byte, error) {
 	if _, ok := obj.(runtime.Unstructured); !ok {

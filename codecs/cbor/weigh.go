@@ -36,7 +36,7 @@ func containers(data []byte) (n int) {
 	return n
 }
 
-// span is how many bytes the first items of data take, of data that the encoder made: all
+// span returns how many bytes the first items of data take, of data that the encoder made: all
 // lengths are stated, and nothing is missing.
 func span(data []byte, items uint64) (at int) {
 	for ; items > 0; items-- {

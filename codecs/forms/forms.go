@@ -48,7 +48,7 @@ var patches = []struct {
 	{mediaType: codecs.PatchApplyCBOR, cbor: true},
 }
 
-// Codec is the codec of a media type, JSON's for an unknown one. The lists below, and negotiation, decide
+// Codec returns the codec of a media type, JSON's for an unknown one. The lists below, and negotiation, decide
 // whether a request may use it.
 func (f Forms) Codec(mediaType string) codecs.Codec {
 	for i := range table {
@@ -59,11 +59,11 @@ func (f Forms) Codec(mediaType string) codecs.Codec {
 	return f.JSON
 }
 
-// Discovery are the codecs of discovery documents, except those of built-in versions, which are Versions: the
+// Discovery returns the codecs of discovery documents, except those of built-in versions, which are Versions: the
 // others are never CBOR.
 func (f Forms) Discovery() []codecs.Codec { return Forms{JSON: f.JSON}.Versions() }
 
-// Versions are the codecs of all that a server serves.
+// Versions returns the codecs of all that a server serves.
 func (f Forms) Versions() (list []codecs.Codec) {
 	for i := range table {
 		if !table[i].gated || f.CBOR {
@@ -73,7 +73,7 @@ func (f Forms) Versions() (list []codecs.Codec) {
 	return list
 }
 
-// Streamer is the codec of a media type whose lists and events are put together from messages;
+// Streamer returns the codec of a media type whose lists and events are put together from messages;
 // nil for YAML, whose lists are written by package yaml from JSON.
 func (f Forms) Streamer(mediaType string) codecs.Streamer {
 	s, _ := f.Codec(mediaType).(codecs.Streamer)

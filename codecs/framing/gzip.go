@@ -29,7 +29,7 @@ var writers = sync.Pool{New: func() any {
 	return w
 }}
 
-// AcceptsGzip tells whether a client takes gzip. Weights are not looked at, as
+// AcceptsGzip reports whether a client takes gzip. Weights are not looked at, as
 // stock servers do not.
 func AcceptsGzip(r *http.Request) bool {
 	for token := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
@@ -56,7 +56,7 @@ func Packed(data []byte) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil
 }
 
-// ErrTooLong says that data has more bytes than it may.
+// ErrTooLong means that data has more bytes than it may.
 var ErrTooLong = errors.New("compressed data is too long")
 
 // Unpacked decompresses at most most bytes. The error wraps ErrTooLong if there are more, or if room, which

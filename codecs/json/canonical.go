@@ -189,7 +189,7 @@ func orNull(f checker) checker {
 	}
 }
 
-// notNull is a checker of a field that is left out where it is empty.
+// notNull returns a checker of a field that is left out where it is empty.
 func notNull(f checker) checker {
 	return func(c *checking, i int) int {
 		if c.at(i) == 'n' {

@@ -45,7 +45,7 @@ var (
 	places   atomic.Int64
 )
 
-// remembering is a checker of values that are often equal. Whether it accepts a text must not depend on the
+// remembering returns a checker of values that are often equal. Whether it accepts a text must not depend on the
 // context, and it must not keep the text.
 func remembering(f checker) checker {
 	at := int(places.Add(1)) - 1

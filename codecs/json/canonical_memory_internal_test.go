@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// counted is a checker that remembers, of balanced texts, and how often it had to walk.
+// counted returns a checker that remembers, of balanced texts, and how often it had to walk.
 func counted() (check checker, walks *int) {
 	walks = new(int)
 	return remembering(func(c *checking, i int) int {

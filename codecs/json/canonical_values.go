@@ -85,7 +85,7 @@ func (c *checking) array(i int, elem checker) int {
 	return end
 }
 
-// at is the byte at an index, or 0.
+// at returns the byte at an index, or 0.
 func (c *checking) at(i int) byte {
 	if i < len(c.text) {
 		return c.text[i]
@@ -95,7 +95,7 @@ func (c *checking) at(i int) byte {
 
 func (c *checking) word(i int, w string) int { return scan.Word(c.data, i, w) }
 
-// str checks a string; plain says that it has no escapes.
+// str checks a string; plain means that it has no escapes.
 func (c *checking) str(i int) (end int, plain bool) {
 	end, has := scan.String(c.data, i)
 	if end < 0 || has != 0 && !validText(c.text[i:end]) {

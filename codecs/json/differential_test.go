@@ -90,7 +90,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// errText is the text of an error.
+// errText returns the text of an error.
 func errText(err error) string {
 	if err == nil {
 		return ""

@@ -115,7 +115,7 @@ func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 	}
 }
 
-// plain tells whether a name needs no escaping and cannot be refused as a tag.
+// plain reports whether a name needs no escaping and cannot be refused as a tag.
 func plain(name string) bool {
 	for _, c := range name {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '$') {

@@ -52,7 +52,7 @@ func (i *Indenter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// string is how much of p still belongs to the string that was begun.
+// string returns how much of p still belongs to the string that was begun.
 func (i *Indenter) string(p []byte) int {
 	p = p[:min(len(p), indentChunk)]
 	for n := 0; n < len(p); n++ {

@@ -129,7 +129,7 @@ func (c Codec) Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, 
 	return c.decodeExact(data, into, s)
 }
 
-// decodeExact is the standard way.
+// decodeExact returns the standard way.
 func (c Codec) decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	u, isUnstructured := into.(runtime.Unstructured)
 	if isUnstructured {

@@ -28,7 +28,7 @@ func (c Codec) mistyped(err error, t reflect.Type, data []byte) error {
 	return err
 }
 
-// packageOf is the package that declares a type, or that of its elements.
+// packageOf returns the package that declares a type, or that of its elements.
 func packageOf(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -71,7 +71,7 @@ func jsonPath(path string, t reflect.Type) string {
 	return strings.Join(kept, ".")
 }
 
-// fieldNamed is the type of the field that a path of t names, nil if there is none.
+// fieldNamed returns the type of the field that a path of t names, nil if there is none.
 func fieldNamed(t reflect.Type, name string) (field reflect.Type, embedded bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)

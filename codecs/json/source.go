@@ -27,10 +27,10 @@ func (s *source) space() int {
 	return s.at
 }
 
-// end tells whether only white space is left.
+// end reports whether only white space is left.
 func (s *source) end() bool { return s.space() == len(s.text) }
 
-// peek is the first byte of the next value, or 0.
+// peek returns the first byte of the next value, or 0.
 func (s *source) peek() byte {
 	if s.space() < len(s.text) {
 		return s.text[s.at]

@@ -52,7 +52,7 @@ var extensionType = reflect.TypeFor[runtime.RawExtension]()
 
 var extensionHolders sync.Map // reflect.Type -> bool
 
-// holdsExtensions says whether eachExtension can find something in values of a type.
+// holdsExtensions reports whether eachExtension can find something in values of a type.
 func holdsExtensions(t reflect.Type) bool {
 	if known, ok := extensionHolders.Load(t); ok {
 		return known.(bool)

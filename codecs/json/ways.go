@@ -62,7 +62,7 @@ type ways struct {
 	logged sync.Map // reflect.Type of values whose internal error was logged
 }
 
-// Taken is how often an operation has gone a way.
+// Taken returns how often an operation has gone a way.
 func (c Codec) Taken(o Operation, w Way) int64 {
 	if c.ways == nil {
 		return 0
@@ -85,7 +85,7 @@ func (c Codec) took(o Operation, w Way) {
 	}
 }
 
-// goesOwn says whether the own way is tried first.
+// goesOwn reports whether the own way is tried first.
 func (c Codec) goesOwn() bool { return c.ways != nil && c.ways.own }
 
 // Try is for fast paths of other packages, into other forms: it runs f for a value of a type, unless the

@@ -43,7 +43,7 @@ func (p StreamPool) ReturnStream(s *Stream) {
 	p.pool.Put(s)
 }
 
-// Buffer is the output that was not flushed yet.
+// Buffer returns the output that was not flushed yet.
 func (s *Stream) Buffer() []byte { return s.buf }
 
 // SetBuffer replaces it.

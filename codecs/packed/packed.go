@@ -85,7 +85,7 @@ func (s *Store) drop(p *piece) {
 	s.size -= p.taken
 }
 
-// Size is how many bytes are kept.
+// Size returns how many bytes are kept.
 func (s *Store) Size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func sumOf(b []byte) checksum {
 	return checksum{crc32.ChecksumIEEE(b), uint32(len(b)), power(uint64(len(b)) * 8)}
 }
 
-// then is the checksum of a's bytes followed by b's. The CRC of a run is linear: every further bit multiplies
+// then returns the checksum of a's bytes followed by b's. The CRC of a run is linear: every further bit multiplies
 // it by x, and its own is added.
 func (a checksum) then(b checksum) checksum {
 	return checksum{times(a.crc, b.shift) ^ b.crc, a.size + b.size, times(a.order(), b.order())}

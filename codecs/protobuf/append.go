@@ -42,7 +42,7 @@ func appendHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
 // appendTail appends the part of the envelope after a message: no content encoding, no content type.
 func appendTail(dst []byte) []byte { return append(dst, field3, 0, field4, 0) }
 
-// EnvelopeSize is the length of an enveloped message of rawSize bytes.
+// EnvelopeSize returns the length of an enveloped message of rawSize bytes.
 func EnvelopeSize(apiVersion, kind string, rawSize int) int {
 	typeMeta := fieldSize(len(apiVersion)) + fieldSize(len(kind))
 	return len(Prefix) + fieldSize(typeMeta) + fieldSize(rawSize) + 4
@@ -111,7 +111,7 @@ func (c Codec) AppendEvent(dst []byte, eventType, apiVersion, kind string, messa
 	return c.AppendObject(dst, apiVersion, kind, message)
 }
 
-// Partial is the part of an object's message that is its PartialObjectMetadata
+// Partial returns the part of an object's message that is its PartialObjectMetadata
 // message: in every kind the first field is the metadata. It shares raw's bytes.
 func Partial(raw []byte) []byte {
 	if len(raw) == 0 || raw[0] != field1 {
@@ -131,7 +131,7 @@ func appendString(dst []byte, tag byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// fieldSize is the size of a field with a one-byte tag and n bytes of content.
+// fieldSize returns the size of a field with a one-byte tag and n bytes of content.
 func fieldSize(n int) int {
 	size := 2 + n
 	for v := uint64(n); v >= 0x80; v >>= 7 {

@@ -10,7 +10,7 @@ import (
 // maxDepth is the limit that the other wire forms have.
 const maxDepth = 10000
 
-// recursive tells whether messages of an object's type can nest without bound:
+// recursive reports whether messages of an object's type can nest without bound:
 // the generated decoder would follow them until the stack is full. Schemas of
 // custom resources are the only such type.
 func recursive(obj runtime.Object) bool {
@@ -21,7 +21,7 @@ func recursive(obj runtime.Object) bool {
 	return false
 }
 
-// tooDeep tells whether data nests messages deeper than maxDepth. Without a schema
+// tooDeep reports whether data nests messages deeper than maxDepth. Without a schema
 // any bytes that read as a message are taken for one; a level takes two bytes at
 // least, so that short fields need not be followed.
 func tooDeep(data []byte) bool {

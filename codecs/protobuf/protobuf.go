@@ -104,7 +104,7 @@ func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
 	return c.AppendObject(dst, apiVersion, kind, raw), nil
 }
 
-// Marshal is the message of an object without envelope.
+// Marshal returns the message of an object without envelope.
 func Marshal(obj runtime.Object) ([]byte, error) {
 	if !tagged.Supports(reflect.TypeOf(obj)) {
 		return nil, notMarshalable(obj)
@@ -112,7 +112,7 @@ func Marshal(obj runtime.Object) ([]byte, error) {
 	return tagged.Append(nil, obj)
 }
 
-// FromJSON is the message of an object that is at hand as JSON. newObject makes an
+// FromJSON returns the message of an object that is at hand as JSON. newObject makes an
 // empty object of its kind.
 func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
 	obj := newObject()
@@ -133,7 +133,7 @@ func (c Codec) AppendFromJSON(dst []byte, newObject func() runtime.Object, t ref
 	return append(dst, raw...), err
 }
 
-// PartialFromJSON is the PartialObjectMetadata message of an object of any kind.
+// PartialFromJSON returns the PartialObjectMetadata message of an object of any kind.
 func (c Codec) PartialFromJSON(data []byte) ([]byte, error) {
 	partial := &metav1.PartialObjectMetadata{}
 	if metadata := scan.Lookup(data, "metadata"); metadata != nil {

@@ -225,7 +225,7 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// nested is a message whose innermost field lies depth levels down.
+// nested returns a message whose innermost field lies depth levels down.
 func nested(depth int, number uint64) []byte {
 	var reversed []byte // built from the inside, so from the end
 	for range depth {

@@ -68,7 +68,7 @@ func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *
 	})
 }
 
-// alwaysWritten says that generated types write a field of this kind even where it is empty.
+// alwaysWritten reports whether generated types write a field of this kind even where it is empty.
 func alwaysWritten(k reflect.Kind) bool {
 	return k != reflect.Pointer && k != reflect.Slice && k != reflect.Map
 }

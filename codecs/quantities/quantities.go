@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%squantities must have at most %d characters and an exponent of at most %d digits", at, longest, exponentDigits)
 }
 
-// Fits tells whether text can be read as a quantity in little time. It need not be
+// Fits reports whether text can be read as a quantity in little time. It need not be
 // a quantity at all.
 func Fits[T string | []byte](text T) bool {
 	if len(text) > longest {
@@ -50,7 +50,7 @@ func Fits[T string | []byte](text T) bool {
 	return true
 }
 
-// Suspect tells whether data holds, anywhere, text that would not fit. Data in which
+// Suspect reports whether data holds, anywhere, text that would not fit. Data in which
 // strings may be written with escapes needs no care: the reader of quantities does
 // not resolve escapes.
 func Suspect(data []byte) bool {
@@ -208,7 +208,7 @@ func checkNext(d *json.Decoder, t reflect.Type, path string, depth int) error {
 	return err
 }
 
-// member is the type of a named member of t, nil if it cannot hold quantities.
+// member returns the type of a named member of t, nil if it cannot hold quantities.
 func member(t reflect.Type, name string) (elem reflect.Type) {
 	switch {
 	case t == nil:
@@ -224,7 +224,7 @@ func member(t reflect.Type, name string) (elem reflect.Type) {
 	return elem
 }
 
-// jsonField is the type of the field with a JSON name, nil if there is none.
+// jsonField returns the type of the field with a JSON name, nil if there is none.
 func jsonField(t reflect.Type, name string) reflect.Type {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -243,7 +243,7 @@ func jsonField(t reflect.Type, name string) reflect.Type {
 
 var holds sync.Map // reflect.Type -> bool
 
-// Holds tells whether values of type t can hold quantities.
+// Holds reports whether values of type t can hold quantities.
 func Holds(t reflect.Type) bool {
 	if known, ok := holds.Load(t); ok {
 		return known.(bool)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Mark is a placeholder for the age of t in a cell's text. It has a meaning only in Cells.
+// Mark returns a placeholder for the age of t in a cell's text. It has a meaning only in Cells.
 func Mark(t time.Time) string {
 	return "\x00" + strconv.FormatInt(t.UnixNano(), 10) + "\x00"
 }

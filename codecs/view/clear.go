@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// clearer empties the fields of a value that a view lacks, and says whether there were any that were not empty.
+// clearer empties the fields of a value that a view lacks, and reports whether there were any that were not empty.
 type clearer func(p unsafe.Pointer) (found bool)
 
 // Clear empties the fields that the view lacks in the value to which a pointer points, and reports whether

@@ -9,13 +9,13 @@ import (
 // mark makes a name that no type has of a name that a view lacks. It cannot be guessed.
 var mark = rand.Text()
 
-// Marked is a name that no type has, in place of one that the view lacks.
+// Marked returns a name that no type has, in place of one that the view lacks.
 func Marked(name string) string { return name + mark }
 
 // Unmark restores marked names in a text.
 func Unmark(text string) string { return strings.ReplaceAll(text, mark, "") }
 
-// MarkTree gives the fields of a tree that the view lacks of a type marked names, and says whether there
+// MarkTree gives the fields of a tree that the view lacks of a type marked names, and reports whether there
 // were any. The tree must not be shared.
 func (v *View) MarkTree(tree any, t reflect.Type) (found bool) {
 	if !v.LacksAny(t) {

@@ -25,7 +25,7 @@ type View struct {
 // New makes a view. lacks reports, for a struct and the JSON name of a field, whether the view lacks the field,
 // and nulls whether an empty field is written as null although its tags omit it. For a field of an
 // embedded struct, t is the embedded struct. Both must always return the same for the same field.
-// embedded says that errors about a field of an embedded struct name this struct, too.
+// embedded means that errors about a field of an embedded struct name this struct, too.
 func New(lacks, nulls func(t reflect.Type, field string) bool, embedded bool) *View {
 	return &View{lacks: lacks, nulls: nulls, embedded: embedded}
 }
@@ -33,10 +33,10 @@ func New(lacks, nulls func(t reflect.Type, field string) bool, embedded bool) *V
 // NamesEmbedded makes errors about a field of an embedded struct name this struct, like those of the library.
 func (v *View) NamesEmbedded() bool { return v == nil || v.embedded }
 
-// Lacks says whether the view lacks a field.
+// Lacks reports whether the view lacks a field.
 func (v *View) Lacks(t reflect.Type, field string) bool { return v != nil && v.lacks(t, field) }
 
-// Nulls says whether an empty field is written as null.
+// Nulls reports whether an empty field is written as null.
 func (v *View) Nulls(t reflect.Type, field string) bool { return v != nil && v.nulls(t, field) }
 
 // Field is a field of a struct, or of an embedded struct.
@@ -48,7 +48,7 @@ type Field struct {
 	Null   bool
 }
 
-// Fields are the fields of a struct in order, those of embedded structs in their place. A type with its own
+// Fields returns the fields of a struct in order, those of embedded structs in their place. A type with its own
 // codec has none.
 func (v *View) Fields(t reflect.Type) []Field {
 	if fields, ok := v.structs.Load(t); ok {
@@ -87,7 +87,7 @@ var (
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// own says whether a type reads or writes itself.
+// own reports whether a type reads or writes itself.
 func own(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshaler) || p.Implements(marshaler)

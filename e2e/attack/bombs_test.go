@@ -160,18 +160,18 @@ func bombs(t *testing.T) []family {
 	}
 }
 
-// definition is a CustomResourceDefinition with a schema.
+// definition returns a CustomResourceDefinition with a schema.
 func definition(schema string) string {
 	return `{"metadata":{"name":"bombs.mallory.example"},"spec":{"group":"mallory.example","scope":"Namespaced","names":{"plural":"bombs","kind":"Bomb"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":` + schema + `}}]}}`
 }
 
-// policy is a ValidatingAdmissionPolicy for ConfigMaps with an expression.
+// policy returns a ValidatingAdmissionPolicy for ConfigMaps with an expression.
 func policy(name, expression string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["configmaps"]}]},"validations":[{"expression":%q}]}}`, name, expression)
 }
 
-// enveloped is a message as a body.
+// enveloped returns a message as a body.
 func enveloped(t *testing.T, version, kind string, message []byte) string {
 	t.Helper()
 	u := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: version, Kind: kind}, Raw: message}
@@ -182,7 +182,7 @@ func enveloped(t *testing.T, version, kind string, message []byte) string {
 	return "k8s\x00" + string(data)
 }
 
-// deepDefinition is a CustomResourceDefinition whose schema is nested 12,000 times.
+// deepDefinition returns a CustomResourceDefinition whose schema is nested 12,000 times.
 func deepDefinition(t *testing.T) string {
 	t.Helper()
 	schema := &apiextensionsv1.JSONSchemaProps{}

@@ -346,7 +346,7 @@ func placesOfOthers(t *testing.T, s *arena) {
 	}
 }
 
-// slowRefusals is how many requests were refused because their user had too many that wait.
+// slowRefusals returns how many requests were refused because their user had too many that wait.
 func slowRefusals(t *testing.T, s *arena) (n float64) {
 	t.Helper()
 	for line := range strings.Lines(s.Get(t, "/metrics")) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// targets are the servers that -against names: [NAME@]URL[=CREDENTIAL], with commas in
+// targets returns the servers that -against names: [NAME@]URL[=CREDENTIAL], with commas in
 // between. A credential is the path of a kubeconfig, if there is such a file, or a bearer
 // token. entries are what the list says of each.
 func targets(list string) (all []*target, entries []string, err error) {

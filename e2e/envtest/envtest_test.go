@@ -122,7 +122,7 @@ func eventually(t *testing.T, what string, so func() error) {
 	}
 }
 
-// hook is where a service of a webhook would be.
+// hook returns where a service of a webhook would be.
 func hook(path string) admissionregistrationv1.WebhookClientConfig {
 	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Name: "hooks", Namespace: "default", Path: &path}}
 }

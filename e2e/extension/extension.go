@@ -79,7 +79,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// address is one of this machine that is not its loopback, as Endpoints may hold no such.
+// address returns one of this machine that is not its loopback, as Endpoints may hold no such.
 func address() (netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -270,7 +270,7 @@ func headers(h http.Header) object {
 	return shown
 }
 
-// readable is a body as JSON where it is called that, else as text.
+// readable returns a body as JSON where it is called that, else as text.
 func readable(mediaType string, body []byte) any {
 	if len(body) == 0 {
 		return nil

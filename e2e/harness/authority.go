@@ -37,7 +37,7 @@ func NewAuthority(t testing.TB, name string) *Authority {
 	return a
 }
 
-// Revoke is a list of the authority's certificates that are revoked, as PEM.
+// Revoke returns a list of the authority's certificates that are revoked, as PEM.
 func (a *Authority) Revoke(t testing.TB, certs ...*tls.Certificate) []byte {
 	t.Helper()
 	list := &x509.RevocationList{Number: big.NewInt(serials.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
@@ -116,7 +116,7 @@ func (a *Authority) sign(t testing.TB, template *x509.Certificate) *tls.Certific
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// Files are the PEM forms of a certificate and its key.
+// Files returns the PEM forms of a certificate and its key.
 func Files(t testing.TB, c *tls.Certificate) (cert, key []byte) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -127,7 +127,7 @@ func Files(t testing.TB, c *tls.Certificate) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Key is the PEM form of the authority's own key, as k3s writes it.
+// Key returns the PEM form of the authority's own key, as k3s writes it.
 func (a *Authority) Key(t testing.TB) []byte {
 	t.Helper()
 	der, err := x509.MarshalECPrivateKey(a.key)

@@ -57,14 +57,14 @@ func (i *Issuer) Rotate(t testing.TB, id string) {
 	i.set = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: id, Algorithm: string(jose.RS256), Use: "sig"}}}
 }
 
-// Key is the key in use, and its name.
+// Key returns the key in use, and its name.
 func (i *Issuer) Key() (*rsa.PrivateKey, string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.key, i.id
 }
 
-// CA is the authority of the provider's certificate.
+// CA returns the authority of the provider's certificate.
 func (i *Issuer) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
 }

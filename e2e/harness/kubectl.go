@@ -19,7 +19,7 @@ var kubectl struct {
 	err  error
 }
 
-// KubectlBinary is the kubectl that the variable ROWLOCK_KUBECTL names; or else it finds kubectl 1.32 on the PATH, or
+// KubectlBinary returns the kubectl that the variable ROWLOCK_KUBECTL names; or else it finds kubectl 1.32 on the PATH, or
 // builds it from its Go module.
 func KubectlBinary() (string, error) {
 	kubectl.once.Do(func() {
@@ -49,7 +49,7 @@ func KubectlBinary() (string, error) {
 	return kubectl.path, kubectl.err
 }
 
-// kubectlModule is the folder of the module that builds kubectl. Binaries built with -trimpath contain no
+// kubectlModule returns the folder of the module that builds kubectl. Binaries built with -trimpath contain no
 // folders, so the go command is called.
 func kubectlModule() (string, error) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/rowlock/rowlock/e2e/harness").Output()

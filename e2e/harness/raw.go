@@ -74,7 +74,7 @@ func (s *Server) DialFrames(t testing.TB, settings ...http2.Setting) *Frames {
 	return f
 }
 
-// Block is a header block with names and values in turn. It is valid until the next one.
+// Block returns a header block with names and values in turn. It is valid until the next one.
 func (f *Frames) Block(fields ...string) []byte {
 	f.block.Reset()
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -106,7 +106,7 @@ func (s *Server) ClientOf(t testing.TB, two bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Get is the answer to an administrator's GET of a path.
+// Get returns the answer to an administrator's GET of a path.
 func (s *Server) Get(t testing.TB, path string) string {
 	t.Helper()
 	client, err := s.Client()
@@ -171,7 +171,7 @@ func (s *Server) Grant(t testing.TB, client *http.Client, namespace, name, subje
 		`{"metadata":{"name":%q},"roleRef":{"apiGroup":%q,"kind":%q,"name":%q},"subjects":[%s]}`, name, group, kind, name, subject))
 }
 
-// Goroutines is how many goroutines the server has.
+// Goroutines returns how many goroutines the server has.
 func (s *Server) Goroutines(t testing.TB) (n int) {
 	t.Helper()
 	text := s.Get(t, "/debug/pprof/goroutine?debug=1")
@@ -195,7 +195,7 @@ func (s *Server) GoroutinesEnd(t testing.TB, most int) {
 	}
 }
 
-// Descriptors is how many files and sockets the server's process has open.
+// Descriptors returns how many files and sockets the server's process has open.
 func (s *Server) Descriptors(t testing.TB) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid()))
@@ -205,7 +205,7 @@ func (s *Server) Descriptors(t testing.TB) int {
 	return len(list)
 }
 
-// ProcessorTime is how much processor time the server's process has used, in steps of 10 ms.
+// ProcessorTime returns how much processor time the server's process has used, in steps of 10 ms.
 func (s *Server) ProcessorTime(t testing.TB) time.Duration {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Pid()))
@@ -226,7 +226,7 @@ func (s *Server) ProcessorTime(t testing.TB) time.Duration {
 	return ticks * 10 * time.Millisecond
 }
 
-// Resident is how many bytes of memory the server's process has.
+// Resident returns how many bytes of memory the server's process has.
 func (s *Server) Resident(t testing.TB) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.Pid()))

@@ -188,7 +188,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 	}
 }
 
-// CA is the certificate pool that the server's certificate verifies with.
+// CA returns the certificate pool that the server's certificate verifies with.
 func (s *Server) CA() (*x509.CertPool, error) {
 	pem := s.opts.ServingCA
 	if pem == nil {
@@ -216,7 +216,7 @@ func (s *Server) Client() (*http.Client, error) {
 	}}, nil
 }
 
-// Pid is the process id.
+// Pid returns the process id.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
 // Signal sends a signal to the process.

@@ -388,7 +388,7 @@ func (b *bed) deployment(t *testing.T, namespace, name string) *appsv1.Deploymen
 	return d
 }
 
-// owners are the managers, with their operation, of the number of replicas.
+// owners returns the managers, with their operation, of the number of replicas.
 func owners(d *appsv1.Deployment) (list []string) {
 	for _, m := range d.ManagedFields {
 		var fields struct {

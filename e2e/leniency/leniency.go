@@ -16,7 +16,7 @@ import (
 // File names the environment variable with the file that notes are appended to.
 const File = "ROWLOCK_LENIENCY"
 
-// Note says that the test expects less than on a quiet machine, and what it let pass.
+// Note records that the test expects less than on an idle machine, and what it tolerated.
 func Note(t testing.TB, format string, args ...any) {
 	t.Helper()
 	what := fmt.Sprintf(format, args...)

@@ -177,7 +177,7 @@ func (b *bed) until(t *testing.T, what string, look func() (string, bool)) {
 	}
 }
 
-// line is the rest of the line that begins with some words, word by word.
+// line returns the rest of the line that begins with some words, word by word.
 func line(out string, begin ...string) []string {
 	for l := range strings.Lines(out) {
 		words := strings.Fields(l)

@@ -158,7 +158,7 @@ func fetch(t *testing.T, module string) string {
 
 var separator = regexp.MustCompile(`(?m)^---.*$`)
 
-// documents are the objects in the YAML files of a folder, in the order of their paths. Templates are none.
+// documents returns the objects in the YAML files of a folder, in the order of their paths. Templates are none.
 func documents(t *testing.T, dir string) (all []object) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

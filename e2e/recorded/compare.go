@@ -84,13 +84,13 @@ func shown(step *Step, got *answer, vars map[string]string) (diff []string) {
 
 var blanks = regexp.MustCompile(`[ \t]+`)
 
-// head is the first lines of a text, with runs of blanks made one.
+// head returns the first lines of a text, with runs of blanks made one.
 func head(text string, lines int) string {
 	kept := strings.SplitAfterN(text, "\n", lines+1)
 	return blanks.ReplaceAllString(strings.Join(kept[:min(len(kept), lines)], ""), " ")
 }
 
-// standing says that a step makes the account that each namespace has: no controller
+// standing reports whether a step makes the account that each namespace has: no controller
 // made it where the answers were recorded, and here one may have been faster.
 func standing(step *Step, got *answer) bool {
 	var body struct{ Metadata struct{ Name string } }

@@ -2,7 +2,7 @@ package recorded
 
 import "encoding/json"
 
-// record is an answer in the form of a recording.
+// record returns an answer in the form of a recording.
 func record(step *Step, got *answer, vars map[string]string) *Want {
 	h := got.header
 	w := &Want{

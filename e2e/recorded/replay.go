@@ -285,7 +285,7 @@ func spaced(value []byte) []byte {
 // busyFor is how long a busy server may take to reach the wanted state.
 const busyFor = 2 * time.Minute
 
-// silence is how long no event comes where a watch has brought all that are wanted.
+// silence returns how long no event comes where a watch has brought all that are wanted.
 func (s *Step) silence() time.Duration {
 	if s.Seconds > 0 {
 		return time.Duration(s.Seconds * float64(time.Second))
@@ -293,7 +293,7 @@ func (s *Step) silence() time.Duration {
 	return 3 * time.Second
 }
 
-// waits is how long the step waits, however fast the server is.
+// waits returns how long the step waits, however fast the server is.
 func (s *Step) waits() time.Duration {
 	asleep := time.Duration(s.Sleep * float64(time.Second))
 	if wanted, _ := s.Want.Body.([]any); !strings.HasPrefix(s.Do, "WATCH ") || len(wanted) >= max(s.Events, 1) {

@@ -150,7 +150,7 @@ func LoadOutside(folder string) ([]Outside, error) {
 	return list, nil
 }
 
-// NamespaceName is the namespace the scenario works in.
+// NamespaceName returns the namespace the scenario works in.
 func (s *Scenario) NamespaceName() string {
 	if s.Namespace != "" {
 		return s.Namespace
@@ -167,7 +167,7 @@ func (s *Scenario) NamespaceName() string {
 	return string(out)
 }
 
-// Waits is how long a replay of the scenario waits at most: before steps, and for what
+// Waits returns how long a replay of the scenario waits at most: before steps, and for what
 // watches may still say.
 func (s *Scenario) Waits() time.Duration {
 	var seconds float64
@@ -213,7 +213,7 @@ func (s *Scenario) Flags() []string {
 	return flags
 }
 
-// Kind says what the server of a scenario has that not every server has: scenarios of one kind may
+// Kind returns what the server of a scenario has that not every server has: scenarios of one kind may
 // share one.
 func (s *Scenario) Kind() string { return strings.Join(s.Flags(), " ") + "\n" + string(s.Audit) }
 

@@ -102,5 +102,5 @@ func runAll(t *testing.T, suites []suite, assets string) (sum cost, failed int) 
 	return sum, failed
 }
 
-// tail is the end of what a suite printed, which says what failed.
+// tail returns the end of what a suite printed, which says what failed.
 func tail(out []byte) []byte { return out[max(0, len(out)-20_000):] }

@@ -50,7 +50,7 @@ type Attributes struct {
 	// Warn sends a Warning header, Annotate adds to the audit event. Never nil.
 	Warn     func(text string)
 	Annotate func(key, value string)
-	// Recorded says that the audit event contains the body of the request, and so may contain changes to it.
+	// Recorded means that the audit event contains the body of the request, and so may contain changes to it.
 	Recorded bool
 
 	memory         map[string]any
@@ -61,7 +61,7 @@ type Attributes struct {
 // another one.
 func (a *Attributes) Repeat() { a.repeat = true }
 
-// Second says that this is the second run.
+// Second reports whether this is the second run.
 func (a *Attributes) Second() bool { return a.second }
 
 // Remember keeps something of a plugin for its second run.
@@ -72,10 +72,10 @@ func (a *Attributes) Remember(plugin string, v any) {
 	a.memory[plugin] = v
 }
 
-// Remembered is the value that a plugin stored, or nil.
+// Remembered returns the value that a plugin stored, or nil.
 func (a *Attributes) Remembered(plugin string) any { return a.memory[plugin] }
 
-// Meta is the metadata of Object, or nil where it has none.
+// Meta returns the metadata of Object, or nil where it has none.
 func (a *Attributes) Meta() metav1.Object {
 	m, _ := a.Object.(metav1.Object)
 	return m

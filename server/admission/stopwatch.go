@@ -19,7 +19,7 @@ type stopwatch struct {
 // two dozen plugins would be a noticeable part of a write.
 type timers [4][2]atomic.Pointer[Timer]
 
-// place is the index of an operation's timers.
+// place returns the index of an operation's timers.
 func (op Operation) place() int {
 	switch op {
 	case Create:

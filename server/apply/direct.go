@@ -107,7 +107,7 @@ func (d *direct) suitsString(text []byte, has scan.Text) bool {
 	return len(text) == 0 || text[0] != '$' || d.strategic && bytes.HasPrefix(text, []byte(elementOrder))
 }
 
-// onlyMarkup says that a string has no escapes of code points but those that package encoding/json, and so
+// onlyMarkup reports whether a string has no escapes of code points but those that package encoding/json, and so
 // most clients in Go, writes for <, > and &.
 func onlyMarkup(text []byte) bool {
 	for {
@@ -122,7 +122,7 @@ func onlyMarkup(text []byte) bool {
 	}
 }
 
-// object patches a struct. fresh says that the live object has none there, so the patch's value is taken as
+// object patches a struct. fresh means that the live object has none there, so the patch's value is taken as
 // it is.
 func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 	fields := patchFieldsOf(v.Type())
@@ -166,7 +166,7 @@ func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 	return end
 }
 
-// merges says that a list is merged, by a key of its items.
+// merges reports whether a list is merged, by a key of its items.
 func (d *direct) merges(fields *patchFields, i int) bool { return d.strategic && fields.merged[i] }
 
 // field patches a field with anything but a list to be merged.

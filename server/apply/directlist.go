@@ -69,7 +69,7 @@ func (d *direct) list(v reflect.Value, key string, l *listPatch) bool {
 	return true
 }
 
-// keysOf are the keys of a list's items; ok is false unless all have different ones.
+// keysOf returns the keys of a list's items; ok is false unless all have different ones.
 func keysOf(list reflect.Value, key string, into []string) (keys []string, ok bool) {
 	n := list.Len()
 	if n > fewItems {
@@ -91,7 +91,7 @@ func another(keys []string, key string) ([]string, bool) {
 	return append(keys, key), true
 }
 
-// keys returns the merge keys of the items of a list in the body. alone says that the items have no other
+// keys returns the merge keys of the items of a list in the body. alone means that the items have no other
 // fields.
 func (d *direct) keys(at int, key string, alone bool, into []string) (keys []string, ok bool) {
 	end := scan.Loose.Elements(d.body, at, func(at int) (int, bool) {
@@ -111,7 +111,7 @@ func (d *direct) keys(at int, key string, alone bool, into []string) (keys []str
 	return into, end >= 0
 }
 
-// lonely says that an object has one member.
+// lonely reports whether an object has one member.
 func lonely(object []byte) bool {
 	n := 0
 	scan.Loose.Members(object, 0, func(_ scan.Name, at int) (int, bool) {
@@ -121,7 +121,7 @@ func lonely(object []byte) bool {
 	return n == 1
 }
 
-// follows says that the items of a patch are among the wanted ones, in their order.
+// follows reports whether the items of a patch are among the wanted ones, in their order.
 func follows(change, wanted []string) bool {
 	for _, k := range change {
 		i := slices.Index(wanted, k)

@@ -22,7 +22,7 @@ type patchFields struct {
 	opaque bool           // the type reads its own JSON
 }
 
-// lackedBy are the fields that a view lacks, by their index; nil: none.
+// lackedBy returns the fields that a view lacks, by their index; nil: none.
 func (p *patchFields) lackedBy(v *view.View, t reflect.Type) []bool {
 	if v == nil {
 		return nil

@@ -90,7 +90,7 @@ func stripOwn(obj map[string]json.RawMessage, version string) (changed bool) {
 	return changed
 }
 
-// without is an object after a change; other values are returned unchanged.
+// without returns an object after a change; other values are returned unchanged.
 func without(data []byte, change func(map[string]json.RawMessage) bool) []byte {
 	var obj map[string]json.RawMessage
 	if json.Unmarshal(data, &obj) != nil || !change(obj) {

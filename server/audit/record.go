@@ -82,7 +82,7 @@ func (a *Auditor) Begin(r *http.Request, id, uri string, at *authx.Attributes, r
 	return rec
 }
 
-// Level is the level of the policy for the request.
+// Level returns the level of the policy for the request.
 func (r *Record) Level() Level { return r.verdict.Level }
 
 // Impersonate records the impersonated user, and the verb of constrained impersonation that
@@ -251,7 +251,7 @@ func agent(r *http.Request) string {
 	return ua
 }
 
-// sources are the addresses of the proxies in a request, and the one from which it came.
+// sources returns the addresses of the proxies in a request, and the one from which it came.
 func sources(r *http.Request) []string {
 	ips := utilnet.SourceIPs(r)
 	list := make([]string, len(ips))

@@ -10,14 +10,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// bigPod is an object of about 5 KB.
+// bigPod returns an object of about 5 KB.
 func bigPod(name, node, labels string) string {
 	spec := strings.Repeat(`{"name":"main","image":"registry.example/app:1.2.3","resources":{"limits":{"cpu":"100m"}}},`, 45)
 	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"uid":"u-%s","creationTimestamp":"2026-01-01T00:00:00Z","labels":{%s}},`+
 		`"spec":{"containers":[%s{}],"nodeName":%q},"status":{"phase":"Running"}}`, name, name, labels, spec, node)
 }
 
-// full is a cache of n pods on 100 nodes; one in fifty has tier=db.
+// full returns a cache of n pods on 100 nodes; one in fifty has tier=db.
 func full(n int) (*cache.Cache, *log) {
 	c, l := cache.New(podCatalogue()), newLog()
 	for i := range n {

@@ -39,12 +39,12 @@ type made struct {
 	err     error         // see Item.Err; never changes
 }
 
-// plainBody is a body of a line.
+// plainBody returns a body of a line.
 func plainBody(of *home, line []byte) *body {
 	return &body{data: unsafe.SliceData(line), with: &of.lines, size: int32(len(line) - 1)}
 }
 
-// bareBody is a plain body without a newline.
+// bareBody returns a plain body without a newline.
 func bareBody(of *home, data []byte) *body {
 	return &body{data: unsafe.SliceData(data), with: &of.lines, size: ^int32(len(data))}
 }
@@ -53,7 +53,7 @@ func (b *body) packed() bool { return !b.with.plain }
 
 func (b *body) bare() bool { return b.size < 0 }
 
-// plain is all bytes of a plain body.
+// plain returns all bytes of a plain body.
 func (b *body) plain() []byte {
 	if b.bare() {
 		return unsafe.Slice(b.data, ^b.size)
@@ -102,7 +102,7 @@ func (b *body) cloned() *body {
 	return made
 }
 
-// hard is the number of the shape with which a plain body does not become smaller, or 0.
+// hard returns the number of the shape with which a plain body does not become smaller, or 0.
 func (b *body) hard() uint32 {
 	if m := b.made.Load(); m != nil {
 		return m.hard.Load()
@@ -119,7 +119,7 @@ func (b *body) keep() *made {
 	return b.made.Load()
 }
 
-// message is the packed Protobuf form, or nil.
+// message returns the packed Protobuf form, or nil.
 func (b *body) message() *message {
 	if m := b.made.Load(); m != nil {
 		return m.message
@@ -127,7 +127,7 @@ func (b *body) message() *message {
 	return nil
 }
 
-// forms is the first of the forms, or nil.
+// forms returns the first of the forms, or nil.
 func (b *body) forms() *form[FormKey] {
 	if m := b.made.Load(); m != nil {
 		return m.forms.Load()
@@ -135,7 +135,7 @@ func (b *body) forms() *form[FormKey] {
 	return nil
 }
 
-// scanned is the metadata of a plain body, or nil if it was not scanned yet.
+// scanned returns the metadata of a plain body, or nil if it was not scanned yet.
 func (b *body) scanned() *metadata.Meta {
 	if m := b.made.Load(); m != nil {
 		return m.meta.Load()
@@ -153,7 +153,7 @@ func (b *body) like(other *body, message *message, forms *form[FormKey]) {
 	}
 }
 
-// packedData is the data of a packed body: each text follows its length. Without a value, the value is in a file.
+// packedData returns the data of a packed body: each text follows its length. Without a value, the value is in a file.
 func packedData(meta, value []byte) *byte {
 	data := make([]byte, 0, 2*binary.MaxVarintLen32+len(meta)+len(value))
 	if data = packing.AppendText(data, packing.View(meta)); len(value) > 0 {
@@ -162,20 +162,20 @@ func packedData(meta, value []byte) *byte {
 	return unsafe.SliceData(data)
 }
 
-// meta is the packed metadata of a packed body.
+// meta returns the packed metadata of a packed body.
 func (b *body) meta() []byte {
 	meta, _ := packing.TextAt(b.data, 0)
 	return packing.Bytes(meta)
 }
 
-// value is the packed value of a body in memory.
+// value returns the packed value of a body in memory.
 func (b *body) value() []byte {
 	_, end := packing.TextAt(b.data, 0)
 	value, _ := packing.TextAt(b.data, end)
 	return packing.Bytes(value)
 }
 
-// weight is the size of data.
+// weight returns the size of data.
 func (b *body) weight() int {
 	switch {
 	case !b.packed():
@@ -186,7 +186,7 @@ func (b *body) weight() int {
 	return len(b.meta()) + len(b.value())
 }
 
-// json is the JSON of a plain body.
+// json returns the JSON of a plain body.
 func (b *body) json() []byte {
 	n := b.size
 	if b.bare() {
@@ -195,7 +195,7 @@ func (b *body) json() []byte {
 	return unsafe.Slice(b.data, n)
 }
 
-// line is the JSON of a plain body that is not bare, with its newline.
+// line returns the JSON of a plain body that is not bare, with its newline.
 func (b *body) line() []byte { return unsafe.Slice(b.data, b.size+1) }
 
 // Form names a kept wire form of an item.
@@ -227,7 +227,7 @@ type form[K comparable] struct {
 	next  *form[K]
 }
 
-// again says that the form can be made again at any time, from the item alone. Conversion webhooks may fail, and of other
+// again reports whether the form can be made again at any time, from the item alone. Conversion webhooks may fail, and of other
 // forms the cache does not know.
 func (k FormKey) again() bool {
 	if k.Form == FormJSON {
@@ -267,7 +267,7 @@ func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
 	}
 }
 
-// droppable says whether all forms can be made again, and returns the Protobuf form, which is packed and not dropped.
+// droppable reports whether all forms can be made again, and returns the Protobuf form, which is packed and not dropped.
 func (b *body) droppable() (message *form[FormKey], ok bool) {
 	for f := b.forms(); f != nil; f = f.next {
 		if !f.done.Load() || !f.key.again() {
@@ -283,7 +283,7 @@ func (b *body) droppable() (message *form[FormKey], ok bool) {
 // otherForm is about the size of a form that is not bytes.
 const otherForm = 512
 
-// plainSize is the size of the parts of the body that are not packed.
+// plainSize returns the size of the parts of the body that are not packed.
 func (b *body) plainSize() (n int) {
 	if !b.packed() {
 		n = len(b.plain())
@@ -296,7 +296,7 @@ func (b *body) plainSize() (n int) {
 	return n
 }
 
-// size is about the size of a form that is done.
+// size returns about the size of a form that is done.
 func (f *form[K]) size() int {
 	if raw, ok := f.value.([]byte); ok {
 		return len(raw)
@@ -340,7 +340,7 @@ func (m *message) is(key FormKey) bool { return m != nil && m.key == key }
 
 func (m *message) unpack() []byte { return m.with.MustUnpack(make([]byte, 0, m.size), m.data) }
 
-// weight is the size of a packed message in memory.
+// weight returns the size of a packed message in memory.
 func (m *message) weight() int {
 	if m == nil {
 		return 0

@@ -128,7 +128,7 @@ func (c *Cache) Loads() int64 { return c.loads.Load() }
 // Unread counts the reads of values from a cache file that failed, after each of which the row is read.
 func (c *Cache) Unread() int64 { return c.pages.Failed() }
 
-// JSON is the codec of the cache's items.
+// JSON returns the codec of the cache's items.
 func (c *Cache) JSON() json.Codec { return c.json }
 
 // resource finds the resource of a storage, or makes it.
@@ -242,7 +242,7 @@ func (c *Cache) publish(revision int64) {
 	c.waiters = kept
 }
 
-// Revision is the newest revision applied.
+// Revision returns the newest revision applied.
 func (c *Cache) Revision() int64 { return c.revision.Load() }
 
 // WaitFor returns once a revision is applied, or with the error of ctx.
@@ -304,7 +304,7 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 	return &Snapshot{Revision: revision, v: old}
 }
 
-// Count is the number of live items of a storage.
+// Count returns the number of live items of a storage.
 func (c *Cache) Count(storage string) int {
 	items, _, _ := c.resource(storage).extent()
 	return items

@@ -256,7 +256,7 @@ func (r *fileLoading) gather(more int) (n int) {
 	return n
 }
 
-// fieldLabels are the labels of a storage's selectable fields.
+// fieldLabels returns the labels of a storage's selectable fields.
 func fieldLabels(st *kinds.Storage) (labels []string) {
 	if st != nil {
 		for _, f := range st.Fields {

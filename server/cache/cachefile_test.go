@@ -84,7 +84,7 @@ func (v *attesting) config(path string) *file.Config {
 		Attest: func(ctx context.Context, name string, key [32]byte) error { return v.Attest(ctx, epoch, name, key) }}
 }
 
-// copied is a cache of packed pods and others, with a cache file of it.
+// copied returns a cache of packed pods and others, with a cache file of it.
 func copied(t testing.TB, n int) (v *attesting, path string) {
 	t.Helper()
 	v, path = newAttesting(), filepath.Join(t.TempDir(), "file")
@@ -126,7 +126,7 @@ func loadedFrom(t testing.TB, v *attesting, path string) (*cache.Cache, cache.Lo
 	return c, done
 }
 
-// everything is all that readers can see of a cache.
+// everything returns all that readers can see of a cache.
 func everything(t testing.TB, c *cache.Cache) (out []string) {
 	t.Helper()
 	for _, key := range c.Storages() {

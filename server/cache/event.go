@@ -44,7 +44,7 @@ type Event struct {
 type Delivery struct {
 	Event *Event
 	Type  EventType // after the watcher's selector
-	// Unsure says that the selector needs the object in another version: Settle decides Type.
+	// Unsure means that the selector needs the object in another version: Settle decides Type.
 	Unsure bool
 }
 
@@ -68,10 +68,10 @@ func (d Delivery) Settle(selected func(*Item) (bool, error)) (_ Delivery, ok boo
 	return d, ok, nil
 }
 
-// Revision is the event's place in the log.
+// Revision returns the event's place in the log.
 func (d Delivery) Revision() int64 { return d.Event.Item.Revision }
 
-// Item is the object that the watcher sees: for an object that left the selection, its previous state at the new revision.
+// Item returns the object that the watcher sees: for an object that left the selection, its previous state at the new revision.
 func (d Delivery) Item() *Item {
 	e := d.Event
 	if d.Type != Deleted || e.Type == Deleted || e.Prev == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// hot is a cache of a database's objects, none of which is packed.
+// hot returns a cache of a database's objects, none of which is packed.
 func hot(t testing.TB, v *attesting) *cache.Cache {
 	t.Helper()
 	c := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: -1})
@@ -25,7 +25,7 @@ func hot(t testing.TB, v *attesting) *cache.Cache {
 	return c
 }
 
-// values is how many objects of a cache file have their values in memory, and how many bytes the others take there.
+// values returns how many objects of a cache file have their values in memory, and how many bytes the others take there.
 func values(c *cache.Cache) (inMemory int, bytes int64) {
 	for _, it := range all(c) {
 		if !it.Filed() {

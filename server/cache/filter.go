@@ -11,7 +11,7 @@ import (
 // Filter is a compiled label and field selector for one storage. nil and the zero Filter select everything.
 type Filter struct {
 	Fields []FieldTerm
-	// Unsure says that an item's bytes differ from what the reader sees, because it is stored in another version. Match checks
+	// Unsure means that an item's bytes differ from what the reader sees, because it is stored in another version. Match checks
 	// name and namespace of such an item, and its labels unless Relabeled; the reader then decides with Shows. Nil: no item
 	// is unsure.
 	Unsure    func(*Item) bool
@@ -47,15 +47,15 @@ func NewFilter(sel labels.Selector, terms []FieldTerm) *Filter {
 	return f
 }
 
-// Everything says that the filter selects all items.
+// Everything reports whether the filter selects all items.
 func (f *Filter) Everything() bool { return f.Whole() && (f == nil || f.Shard == nil) }
 
-// Whole says that neither labels nor fields are selected: the filter selects all items of its shard.
+// Whole reports whether neither labels nor fields are selected: the filter selects all items of its shard.
 func (f *Filter) Whole() bool {
 	return f == nil || !f.labeled && len(f.Fields) == 0 && !f.none
 }
 
-// Match says whether the filter selects an item. It selects corrupt items, as a reader must learn of them.
+// Match reports whether the filter selects an item. It selects corrupt items, as a reader must learn of them.
 func (f *Filter) Match(it *Item) bool {
 	if f.Everything() {
 		return true
@@ -78,7 +78,7 @@ func (f *Filter) Match(it *Item) bool {
 	return (len(f.Fields) == 0 || f.matchFields(it, it.fieldMeta())) && f.matchLabels(it)
 }
 
-// inShard says whether an item is in the shard of the filter. No version of an object has another UID or namespace.
+// inShard reports whether an item is in the shard of the filter. No version of an object has another UID or namespace.
 func (f *Filter) inShard(it *Item) bool {
 	switch {
 	case f.Shard == nil:
@@ -89,7 +89,7 @@ func (f *Filter) inShard(it *Item) bool {
 	return f.Shard.Selects(it.OwnerInfo().UID)
 }
 
-// ShardText is the text of the shard selector; "" for none.
+// ShardText returns the text of the shard selector; "" for none.
 func (f *Filter) ShardText() string {
 	if f == nil || f.Shard == nil {
 		return ""
@@ -167,7 +167,7 @@ func (f *Filter) matchTerms(of labels.Labels) bool {
 	return true
 }
 
-// field is the value of a field that a FieldTerm names; m is the metadata of the item.
+// field returns the value of a field that a FieldTerm names; m is the metadata of the item.
 func (it *Item) field(m *metadata.Meta, index int) string {
 	switch index {
 	case FieldName:
@@ -197,7 +197,7 @@ func (f *Filter) pinned(index int) (string, bool) {
 const maxPostings = 16
 
 // postings lists index keys such that every selected item has each of them. keys are the posting keys of the fields, nil if no
-// field is indexed; labeled says that labels are indexed.
+// field is indexed; labeled means that labels are indexed.
 func (f *Filter) postings(keys []string, labeled bool) []term {
 	if f == nil {
 		return nil
@@ -233,7 +233,7 @@ func pinned(r *labels.Requirement) (string, bool) {
 	return "", false
 }
 
-// pinning are the terms that fix a label to a value.
+// pinning returns the terms that fix a label to a value.
 func pinning(terms []labels.Requirement) (out []labels.Requirement) {
 	for i := range terms {
 		if _, ok := pinned(&terms[i]); ok && len(out) < maxPostings {

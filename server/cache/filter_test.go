@@ -16,7 +16,7 @@ import (
 
 var own = json.New(json.Settings{})
 
-// podWith is an item with labels.
+// podWith returns an item with labels.
 func podWith(name string, set labels.Set) *cache.Item {
 	var text []string
 	for k, v := range set {

@@ -48,7 +48,7 @@ func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, er
 	return b, nil
 }
 
-// Has says that a form is kept, or is being made.
+// Has reports whether a form is kept, or is being made.
 func (it *Item) Has(key FormKey) bool {
 	b := it.body.Load()
 	return find(b.forms(), key) != nil || b.message().is(key)

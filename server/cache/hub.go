@@ -39,7 +39,7 @@ func (h *hub) close() {
 	h.running.Wait()
 }
 
-// isClosed says that a goroutine that takes long should stop.
+// isClosed reports whether a goroutine that takes long should stop.
 func (h *hub) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

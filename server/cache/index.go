@@ -10,7 +10,7 @@ import (
 // termsOf calls add with each term of an item.
 type termsOf func(it *Item, add func(term))
 
-// fieldTerms are the terms of the fields that have a posting key; keys has "" for the others.
+// fieldTerms returns the terms of the fields that have a posting key; keys has "" for the others.
 func fieldTerms(keys []string) termsOf {
 	return func(it *Item, add func(term)) {
 		if it.Err() != nil {
@@ -76,7 +76,7 @@ type run struct {
 	items []*Item
 }
 
-// sameLabels says that two items have the same labels, as far as that is cheap to know.
+// sameLabels reports whether two items have the same labels, as far as that is cheap to know.
 func sameLabels(a, b *Item) bool {
 	of, and := a.body.Load(), b.body.Load()
 	return of.packed() && and.packed() && packing.SameLabels(of.common, and.common)
@@ -129,7 +129,7 @@ func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool)
 // never is a stop for index that lets it finish.
 func never() bool { return false }
 
-// indexKey is the posting key of a selectable field, "" if it has no index.
+// indexKey returns the posting key of a selectable field, "" if it has no index.
 func indexKey(keys []string, field int) string {
 	if field >= 0 && field < len(keys) {
 		return keys[field]

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// labeled is an object with many labels, and one that comes first.
+// labeled returns an object with many labels, and one that comes first.
 func labeled(first string, many int, revision int64) *Item {
 	var b strings.Builder
 	b.WriteString(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","labels":{` + first)

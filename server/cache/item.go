@@ -52,19 +52,19 @@ func (it *Item) Err() error {
 	return it.body.Load().made.Load().err // its body stays
 }
 
-// Sealed says that the value cannot be read because it cannot be decrypted: JSON returns the bytes in the table.
+// Sealed reports whether the value cannot be read because it cannot be decrypted: JSON returns the bytes in the table.
 func (it *Item) Sealed() bool { return it.bits.Load()&flagSealed != 0 }
 
-// Older says that the object may have been written before Revision, because it is the last state of an object that was
+// Older reports whether the object may have been written before Revision, because it is the last state of an object that was
 // deleted or left a selection.
 func (it *Item) Older() bool { return it.bits.Load()&flagOlder != 0 }
 
-// head is where Body begins; 0: the bytes are not an object's.
+// head returns where Body begins; 0: the bytes are not an object's.
 func (it *Item) head() int { return int(it.bits.Load() & mostHead) }
 
 func (it *Item) home() *home { return it.body.Load().with.home }
 
-// Filed says that the item's value is in the cache file.
+// Filed reports whether the item's value is in the cache file.
 func (it *Item) Filed() bool { return it.body.Load().inFile() != nil }
 
 // use notes that the item was read, and returns whether it was already read in this round of packing.
@@ -105,7 +105,7 @@ func (it *Item) tryPlain() (*body, error) {
 	return made, nil
 }
 
-// JSON is the whole object with its resourceVersion, or the stored bytes if the item is corrupt.
+// JSON returns the whole object with its resourceVersion, or the stored bytes if the item is corrupt.
 func (it *Item) JSON() []byte { return it.plain().json() }
 
 // Peek is JSON for a caller that reads many objects once: a packed item stays packed.
@@ -139,7 +139,7 @@ func (it *Item) PeekIn(room *[]byte) []byte {
 	return (*room)[:b.size:b.size]
 }
 
-// Line is the object's JSON with the newline that ends an answer; nil for a corrupt item.
+// Line returns the object's JSON with the newline that ends an answer; nil for a corrupt item.
 func (it *Item) Line() []byte {
 	if b := it.plain(); !b.bare() {
 		return b.line()
@@ -147,11 +147,11 @@ func (it *Item) Line() []byte {
 	return nil
 }
 
-// Body is the object's JSON after its opening brace, without kind and apiVersion if it starts with them. Lists of built-in
+// Body returns the object's JSON after its opening brace, without kind and apiVersion if it starts with them. Lists of built-in
 // kinds have it after "{".
 func (it *Item) Body() []byte { return it.JSON()[it.head():] }
 
-// Size is the number of bytes of JSON. It unpacks nothing.
+// Size returns the number of bytes of JSON. It unpacks nothing.
 func (it *Item) Size() int {
 	b := it.body.Load()
 	if b.packed() {
@@ -160,7 +160,7 @@ func (it *Item) Size() int {
 	return len(b.json())
 }
 
-// BodySize is the number of bytes of Body.
+// BodySize returns the number of bytes of Body.
 func (it *Item) BodySize() int { return it.Size() - it.head() }
 
 // AppendJSON appends JSON to dst, and leaves a packed item packed.
@@ -180,7 +180,7 @@ func (it *Item) appendFrom(dst []byte, from int) []byte {
 	return dst[:at+n]
 }
 
-// Metadata is the object's metadata as JSON; nil for a corrupt item.
+// Metadata returns the object's metadata as JSON; nil for a corrupt item.
 func (it *Item) Metadata() []byte {
 	if it.Err() != nil {
 		return nil
@@ -189,7 +189,7 @@ func (it *Item) Metadata() []byte {
 	return it.metaOf(b).In(b.json())
 }
 
-// Meta is the object's metadata, scanned on first use. It is never nil; for a corrupt item it is empty.
+// Meta returns the object's metadata, scanned on first use. It is never nil; for a corrupt item it is empty.
 func (it *Item) Meta() *metadata.Meta {
 	b := it.body.Load()
 	if !b.packed() {
@@ -218,7 +218,7 @@ func (it *Item) fieldMeta() *metadata.Meta {
 	return it.Meta()
 }
 
-// labels are the labels of an item, packed or not.
+// labels returns the labels of an item, packed or not.
 func (it *Item) labels() labels.Labels {
 	if b := it.body.Load(); b.packed() {
 		return b.common
@@ -226,7 +226,7 @@ func (it *Item) labels() labels.Labels {
 	return it.Meta().Labels
 }
 
-// metaOf is the metadata of a plain body of the item.
+// metaOf returns the metadata of a plain body of the item.
 func (it *Item) metaOf(b *body) *metadata.Meta {
 	st := b.with.home.storage.Load()
 	if m := b.scanned(); m != nil && m.Storage == st {
@@ -288,7 +288,7 @@ func (it *Item) Written() (finalizers []byte, owners []Owner) {
 	return m.Finalizers(b.json()), m.Owners(nil, b.json(), true)
 }
 
-// ownerInfoOf is the part of a plain body's metadata that OwnerInfo and Owners need. It is not kept: most items are packed
+// ownerInfoOf returns the part of a plain body's metadata that OwnerInfo and Owners need. It is not kept: most items are packed
 // soon after the garbage collector has read it.
 func (it *Item) ownerInfoOf(b *body) *metadata.Meta {
 	if m := b.scanned(); m != nil {

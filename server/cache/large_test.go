@@ -15,7 +15,7 @@ import (
 
 const largeSize = 4 << 20
 
-// hugePod is an object that needs more than the default of --max-object-bytes.
+// hugePod returns an object that needs more than the default of --max-object-bytes.
 func hugePod() string { return pod("p", strings.Repeat("x", largeSize), "") }
 
 func take(t *testing.T, w *cache.Watcher) []cache.Delivery {

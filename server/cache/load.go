@@ -180,7 +180,7 @@ type loaded struct {
 	corrupt map[[2]string]*Item // the corrupt ones of items, by namespace and name
 }
 
-// inOrder says that nearly all items came in key order: then nothing is sorted, and the trees insert the others.
+// inOrder reports whether nearly all items came in key order: then nothing is sorted, and the trees insert the others.
 func (r *loaded) inOrder() bool { return r.ordered > len(r.all)/64*63 }
 
 // take makes the items of some rows.
@@ -335,7 +335,7 @@ func (r *loaded) load(it *Item) {
 	r.items.Load(it)
 }
 
-// enter fills the index. inOrder says that the entries of each term came in key order.
+// enter fills the index. inOrder means that the entries of each term came in key order.
 func (r *loaded) enter(inOrder bool) {
 	r.index = newPostings()
 	for of, some := range grouped(r.entries, func(p posting) (unique.Handle[term], *Item) { return p.term, p.item }, compareTerms) {

@@ -61,7 +61,7 @@ func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	return bareItem(row, at)
 }
 
-// Internal says that the rows of this storage key are the server's own and not API objects.
+// Internal reports whether the rows of this storage key are the server's own and not API objects.
 func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
 
 // bareItem makes an item with the row's bytes unchanged.

@@ -20,7 +20,7 @@ const (
 	secondOwner = `{"uid":"2","name":"\u0062","kind":"B","apiVersion":"g/v1","blockOwnerDeletion":true,"controller":false}`
 )
 
-// withMetadata is an item of an object that has more in its metadata.
+// withMetadata returns an item of an object that has more in its metadata.
 func withMetadata(name, more string) *Item {
 	value := fmt.Sprintf(`{"kind":"Toy","apiVersion":"v1","metadata":{"name":%q,"uid":"%s-uid"%s},"spec":%q}`, name, name, more, strings.Repeat("what all of them say ", 50))
 	return NewOwnItem(&sqlstore.Row{Key: sqlstore.Key{Resource: "toys", Namespace: "n", Name: name}, Revision: 7, Value: []byte(value)}, nil)

@@ -14,7 +14,7 @@ const packFrom = 1 << 20
 // BoundPlain sets Config.PlainBytes. Call it before the cache is loaded.
 func (c *core) BoundPlain(bytes int64) { c.plain.Most = bytes }
 
-// PlainBytes is the size of plain objects and forms, as of the last round of packing, plus what has been added since. Storages
+// PlainBytes returns the size of plain objects and forms, as of the last round of packing, plus what has been added since. Storages
 // with few bytes do not count.
 func (c *core) PlainBytes() int64 { return c.plain.Taken() + c.plain.Messages.Load() }
 
@@ -62,7 +62,7 @@ type weight struct {
 	plain    int64
 }
 
-// weigh returns the resources whose objects may be packed, the heaviest first, and their total. fits says that no object is
+// weigh returns the resources whose objects may be packed, the heaviest first, and their total. fits means that no object is
 // packed. If the context ends, the result is incomplete.
 func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) {
 	fits = true

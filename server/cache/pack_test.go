@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// packedPods is a cache with pods of 2 KB each, of which few fit as they are.
+// packedPods returns a cache with pods of 2 KB each, of which few fit as they are.
 func packedPods(t testing.TB, n int, plain int64) (*cache.Cache, *log) {
 	t.Helper()
 	c, l := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: plain, RingEvents: 10}), newLog()
@@ -40,7 +40,7 @@ func pack(t testing.TB, c *cache.Cache) {
 	}
 }
 
-// seen is all that readers can see of an item.
+// seen returns all that readers can see of an item.
 func seen(it *cache.Item) string {
 	m := it.Meta()
 	return fmt.Sprintf("%s/%s %d %d %s\n%s\n%s\n%s\n%s\n%s\n%v %v %s %v %d %d", it.Namespace, it.Name, it.Revision, it.Created,

@@ -18,7 +18,7 @@ import (
 // fewSteps are between two rests, so that few objects are enough.
 const fewSteps = 500
 
-// roomy is a cache of n pods of two resources, of so many bytes each, where so many fit as they are.
+// roomy returns a cache of n pods of two resources, of so many bytes each, where so many fit as they are.
 func roomy(n, size int, plain int64) *Cache {
 	var all []*kinds.Resource
 	for _, key := range []string{"pods", "others"} {
@@ -86,7 +86,7 @@ func TestPackRestsWhileItPacks(t *testing.T) {
 	}
 }
 
-// contents are the bytes of a body in memory.
+// contents returns the bytes of a body in memory.
 func contents(b *body) []byte {
 	if b.packed() {
 		return append(bytes.Clone(b.meta()), b.value()...)

@@ -13,7 +13,7 @@ import (
 // term is a label, or a field under "\x00" and the field's name.
 type term struct{ key, value string }
 
-// field says that the term is of a field, not of a label.
+// field reports whether the term is of a field, not of a label.
 func (t term) field() bool { return strings.HasPrefix(t.key, fieldTerm) }
 
 const fieldTerm = "\x00"
@@ -88,7 +88,7 @@ func (p *postings) Copy() *postings {
 	return &postings{terms: p.terms.Copy(), owner: owners.Add(1)}
 }
 
-// of are the entries of a term.
+// of returns the entries of a term.
 func (p *postings) of(t term) entries {
 	pivot := termPivot(t)
 	defer releaseTerm(pivot)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// all are the entries of all terms.
+// all returns the entries of all terms.
 func (p *postings) all() (all []posting) {
 	p.terms.Scan(func(e entries) bool {
 		e.ascend(&Item{}, func(it *Item) bool { all = append(all, posting{unique.Make(*e.term), it}); return true })
@@ -35,7 +35,7 @@ func (m model) copy() model {
 	return out
 }
 
-// from are the items of a term from a position on.
+// from returns the items of a term from a position on.
 func (m model) from(t term, p Position) (all []*Item) {
 	for _, it := range m[t] {
 		if p.reached(it) {
@@ -293,7 +293,7 @@ func spread(n, each int) (all []*Item, of termsOf) {
 	return all, func(it *Item, add func(term)) { add(term{"node", values[it.Revision*7919%int64(len(values))]}) }
 }
 
-// held is how many bytes the heap has more behind what made makes.
+// held returns how many bytes the heap has more behind what made makes.
 func held[T any](made func() T) (T, int64) {
 	var before, after runtime.MemStats
 	runtime.GC()

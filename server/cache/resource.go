@@ -132,7 +132,7 @@ func (s *resource) extent() (items int, changed, removed int64) {
 	return s.items.Len(), s.changed, s.removed
 }
 
-// indexed says that some field has an index.
+// indexed reports whether some field has an index.
 func (s *resource) indexed() bool { return len(*s.keys.Load()) > 0 }
 
 // setStorage takes the selectable fields and indexes from the catalogue.
@@ -305,7 +305,7 @@ func (s *resource) keyOf(it *Item) sqlstore.Key {
 	return sqlstore.Key{Resource: s.key, Namespace: it.Namespace, Name: it.Name}
 }
 
-// resource is the kind of the objects in their stored version, or nil.
+// resource returns the kind of the objects in their stored version, or nil.
 func (s *resource) resource() *kinds.Resource {
 	if s.core.catalogue == nil || s.internal {
 		return nil

@@ -141,7 +141,7 @@ func (s *stream) rest() {
 	}
 }
 
-// beginRound takes the watchers that wait. If there are none, rounds end. It reuses the memory of list. awaited says that the
+// beginRound takes the watchers that wait. If there are none, rounds end. It reuses the memory of list. awaited means that the
 // feed waits for the end of the round.
 func (s *stream) beginRound(list []*Watcher) (_ []*Watcher, awaited bool) {
 	s.mu.Lock()

@@ -64,7 +64,7 @@ type Position struct {
 	Namespace, Name string
 }
 
-// After is the position right after a key.
+// After returns the position right after a key.
 func After(namespace, name string) Position { return Position{namespace, name + "\x00"} }
 
 // within moves a position that is before a namespace to its beginning.
@@ -128,7 +128,7 @@ func rank(all *items, beyond func(*Item) bool) int {
 	})
 }
 
-// Sound says that no item is known to be corrupt.
+// Sound reports whether no item is known to be corrupt.
 func (s *Snapshot) Sound() bool { return s.v != nil && !s.v.corrupt }
 
 // pins are states that are kept for clients that read a list in pages.
@@ -271,7 +271,7 @@ func (s *Selection) ascendEntries(from Position, fn func(*Item) bool) {
 	})
 }
 
-// entries are the entries of a term in the index of fields or of labels.
+// entries returns the entries of a term in the index of fields or of labels.
 func (v *state) entries(of term) entries {
 	if of.field() {
 		return v.index.of(of)

@@ -121,7 +121,7 @@ func runs(terms []labels.Requirement) iter.Seq[[]labels.Requirement] {
 	}
 }
 
-// needs says that a term requires its label to exist.
+// needs reports whether a term requires its label to exist.
 func needs(r labels.Requirement) bool {
 	switch r.Operator() {
 	case selection.NotIn, selection.NotEquals, selection.DoesNotExist:
@@ -139,7 +139,7 @@ func boundOf[K comparable](m map[K]*bound, key K) *bound {
 	return b
 }
 
-// match says whether the selector selects labels. It is for a many with labels set.
+// match reports whether the selector selects labels. It is for a many with labels set.
 func (m *many) match(set labels.Set) bool {
 	if len(set) < m.needed {
 		return false
@@ -236,7 +236,7 @@ func (b *bound) limit(op selection.Operator, values []string) {
 	}
 }
 
-// allows says whether the terms allow a value.
+// allows reports whether the terms allow a value.
 func (b *bound) allows(value string) bool {
 	if b.absent || b.limited && !holds(b.among, value) || holds(b.not, value) {
 		return false

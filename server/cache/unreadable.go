@@ -64,7 +64,7 @@ func (it *Item) tryLine(b *body, dst []byte) ([]byte, error) {
 	return dst, &Unreadable{key, err}
 }
 
-// noFields are the fields of an object that has none of a storage's.
+// noFields returns the fields of an object that has none of a storage's.
 func noFields(st *kinds.Storage) []string {
 	if st == nil {
 		return nil

@@ -214,7 +214,7 @@ func (w *Watcher) awaitLarge(ctx context.Context, out []Delivery) ([]Delivery, i
 	return out, w.given, nil
 }
 
-// freeLarge says that the watcher no longer holds a large page.
+// freeLarge records that the watcher no longer holds a large page.
 func (w *Watcher) freeLarge() {
 	if w.large {
 		w.large = false

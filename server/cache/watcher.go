@@ -75,7 +75,7 @@ type Watcher struct {
 
 func (w *Watcher) is(state uint32) bool { return w.state.Load() == state }
 
-// IsCut says that the cache has ended the watcher, which kept too much in memory.
+// IsCut reports whether the cache has ended the watcher, which kept too much in memory.
 func (w *Watcher) IsCut() bool {
 	if !w.is(ended) {
 		return false
@@ -107,7 +107,7 @@ func (w *Watcher) caughtUp() bool {
 	return w.is(synced)
 }
 
-// ends says that the watcher ends once it has caught up.
+// ends reports whether the watcher ends once it has caught up.
 func (w *Watcher) ends() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,7 +216,7 @@ func (w *Watcher) Wake() {
 	}
 }
 
-// isBegun says that a watcher has been synced since it was made.
+// isBegun reports whether a watcher has been synced since it was made.
 func (w *Watcher) isBegun() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

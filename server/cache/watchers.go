@@ -70,7 +70,7 @@ func (ws *watchers) count() (n int) {
 	return n
 }
 
-// in is the number of watchers in a bucket.
+// in returns the number of watchers in a bucket.
 func (ws *watchers) in(k bucketKey) int { return len(ws.buckets[k]) }
 
 // each calls fn with each watcher; fn may remove it.

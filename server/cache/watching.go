@@ -90,7 +90,7 @@ func (c *Cache) EndSlow() {
 	}
 }
 
-// Watchers is the number of watchers of a storage.
+// Watchers returns the number of watchers of a storage.
 func (c *Cache) Watchers(storage string) int {
 	s := c.resource(storage)
 	s.mu.Lock()
@@ -98,7 +98,7 @@ func (c *Cache) Watchers(storage string) int {
 	return s.watchers.count()
 }
 
-// Interested is the number of watchers of a storage that see each change of an object with this namespace and name, both of
+// Interested returns the number of watchers of a storage that see each change of an object with this namespace and name, both of
 // which may be "". It leaves out watchers that select by other fields, most of which see few changes.
 func (c *Cache) Interested(storage, namespace, name string) (n int) {
 	s := c.resource(storage)

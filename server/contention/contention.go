@@ -74,7 +74,7 @@ func (l *Queues) Writer(key sqlstore.Key, user string) Writer {
 	return Writer{queues: l, key: key, user: user}
 }
 
-// Try waits until w may attempt its write, or for the end of ctx. pinned says that the client names the
+// Try waits until w may attempt its write, or for the end of ctx. pinned means that the client names the
 // version it replaces.
 func (w *Writer) Try(ctx context.Context, pinned bool) error {
 	if w.join(pinned) {

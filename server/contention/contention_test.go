@@ -13,7 +13,7 @@ import (
 
 var key = sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "c"}
 
-// loser is a writer that lost its first try.
+// loser returns a writer that lost its first try.
 func loser(l *contention.Queues) *contention.Writer {
 	w := l.Writer(key, "ann")
 	w.Lost()

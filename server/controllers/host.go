@@ -48,7 +48,7 @@ func (h *Host) base(queue string) reconcile.Base {
 	return b
 }
 
-// serves is the first group and version at which the server serves a kind; "": it does not.
+// serves returns the first group and version at which the server serves a kind; "": it does not.
 func (h *Host) serves(storage string) string {
 	for _, r := range h.Catalogue.All() {
 		if r.Storage != nil && r.Storage.Key == storage {
@@ -71,7 +71,7 @@ type Config struct {
 	// Runs reports whether a controller, or the part of one that has a switch, runs. Nil: as with the zero
 	// Selection.
 	Runs func(name string) bool
-	// Named says whether a controller runs, or does the work of a switch, because it was
+	// Named reports whether a controller runs, or does the work of a switch, because it was
 	// named, and not because it is on by default; see Settle. Nil: none was.
 	Named func(name string) bool
 	// ManagerLease is the Lease, as namespace/name, that a kube-controller-manager renews;
@@ -134,7 +134,7 @@ var settleLonger = map[string]time.Duration{
 	"serviceaccount-token": 10 * time.Second, "clusterrole-aggregation": 10 * time.Second, "root-ca-cert-publisher": 10 * time.Second,
 }
 
-// Settle is how long a controller, or a part of one, leaves changes alone: zero if its switch was named.
+// Settle returns how long a controller, or a part of one, leaves changes alone: zero if its switch was named.
 func (c *Config) Settle(name string) time.Duration {
 	if c.Named != nil && c.Named(name) {
 		return 0

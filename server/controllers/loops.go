@@ -21,7 +21,7 @@ type Loop struct {
 	Run        func(ctx context.Context) error
 }
 
-// Loops are the running controllers, in the order of the table, after the loop that determines whether those
+// Loops returns the running controllers, in the order of the table, after the loop that determines whether those
 // with switches are on standby.
 func Loops(h Host, c Config) []Loop {
 	if c.Runs == nil {
@@ -50,7 +50,7 @@ func Loops(h Host, c Config) []Loop {
 	return list
 }
 
-// chosen says whether a controller, or a part of its work, is to be done.
+// chosen reports whether a controller, or a part of its work, is to be done.
 func (k *controller) chosen(c *Config) bool {
 	if len(k.switches) == 0 {
 		return c.Runs(k.name)
@@ -58,7 +58,7 @@ func (k *controller) chosen(c *Config) bool {
 	return slices.ContainsFunc(k.switches, c.Runs)
 }
 
-// shownAs is the name of a controller in metrics: as in stock components that of its first enabled switch, if
+// shownAs returns the name of a controller in metrics: as in stock components that of its first enabled switch, if
 // it has any.
 func (k *controller) shownAs(c Config) string {
 	for _, on := range k.switches {

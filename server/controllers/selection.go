@@ -32,7 +32,7 @@ var longNames = map[string]string{
 // otherNames are additional names: a short name for the most common one, and one that stock components know.
 var otherNames = map[string]string{"gc": "garbagecollector", "svm": migrations.Switch}
 
-// Switches are the names that a Selection knows: those that are on by default, and
+// Switches returns the names that a Selection knows: those that are on by default, and
 // those that are on where they are named.
 func Switches() (byDefault, named []string) {
 	for _, k := range all {
@@ -83,7 +83,7 @@ func Select(list []string) (Selection, error) {
 	return s, nil
 }
 
-// Runs says whether a controller, or the work of a switch, is chosen. Controllers
+// Runs reports whether a controller, or the work of a switch, is chosen. Controllers
 // without switches always are.
 func (s Selection) Runs(name string) bool {
 	byDefault, named := Switches()
@@ -98,7 +98,7 @@ func (s Selection) Runs(name string) bool {
 	return !s.noDefaults || !slices.Contains(byDefault, name)
 }
 
-// Named says whether a controller, or the work of a switch, is chosen by its name.
+// Named reports whether a controller, or the work of a switch, is chosen by its name.
 func (s Selection) Named(name string) bool { return s.on[name] && !s.off[name] }
 
 // Without returns the selection without those of these controllers that it does not name.

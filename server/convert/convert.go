@@ -166,7 +166,7 @@ func (c *Converter) write(working kinds.Object, from, target *kinds.Resource) (O
 	return obj, err
 }
 
-// preferred is the version of a resource that a server with its defaults prefers.
+// preferred returns the version of a resource that a server with its defaults prefers.
 func (c *Converter) preferred(r *kinds.Resource) *kinds.Resource {
 	var best *kinds.Resource
 	for _, other := range c.catalogue.All() {

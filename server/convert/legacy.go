@@ -76,7 +76,7 @@ type shapeError struct{ field string }
 
 func (e *shapeError) Error() string { return fmt.Sprintf("%s is not of the right type", e.field) }
 
-// sub is the object in a field; nil where there is none.
+// sub returns the object in a field; nil where there is none.
 func sub(o Object, field string) Object {
 	v, there := o[field]
 	if !there || v == nil {
@@ -89,7 +89,7 @@ func sub(o Object, field string) Object {
 	return m
 }
 
-// must is the object in a field, which is made where there is none.
+// must returns the object in a field, which is made where there is none.
 func must(o Object, field string) Object {
 	m := sub(o, field)
 	if m == nil {
@@ -118,7 +118,7 @@ func each(o Object, field string, do func(Object)) {
 	}
 }
 
-// text is the string in a field.
+// text returns the string in a field.
 func text(o Object, field string) string {
 	v, there := o[field]
 	if !there || v == nil {

@@ -75,7 +75,7 @@ func (d *Dir) Used(file string) error {
 	return writeFile(d.usedPath(), []byte(text.String()))
 }
 
-// nameOf is how a file is remembered: one in the folder moves with it.
+// nameOf returns how a file is remembered: one in the folder moves with it.
 func (d *Dir) nameOf(file string) (string, error) {
 	abs, err := filepath.Abs(file)
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *Dir) nameOf(file string) (string, error) {
 
 func (d *Dir) usedPath() string { return filepath.Join(d.Path, "databases") }
 
-// databases are the files that were in use; nil if nothing is remembered, not even that
+// databases returns the files that were in use; nil if nothing is remembered, not even that
 // there were none.
 func (d *Dir) databases() (map[string]bool, error) {
 	text, err := os.ReadFile(d.usedPath())

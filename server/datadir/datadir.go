@@ -35,7 +35,7 @@ type Dir struct {
 	AdminKubeconfig string
 	Database        string // where SQLite lives unless --store says otherwise
 
-	// Shared says that another server serves with this folder, in whose name the kubeconfig is.
+	// Shared means that another server serves with this folder, in whose name the kubeconfig is.
 	Shared bool
 
 	front   *FrontProxy // nil until it is asked for

@@ -36,8 +36,8 @@ func anonymousFiles(names []string) (paths []string, release func() error, err e
 	return paths, release, nil
 }
 
-// ownFiles is where the system shows the open files of this process to others.
+// ownFiles returns where the system shows the open files of this process to others.
 func ownFiles() string { return fmt.Sprintf("/proc/%d/fd/", os.Getpid()) }
 
-// anonymous says that a path is of such a file, which cannot be replaced by another.
+// anonymous reports whether a path is of such a file, which cannot be replaced by another.
 func anonymous(path string) bool { return strings.HasPrefix(path, ownFiles()) }

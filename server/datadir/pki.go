@@ -174,7 +174,7 @@ func parseKey(data []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// covers says whether a serving certificate still names all hosts.
+// covers reports whether a serving certificate still names all hosts.
 func covers(c *x509.Certificate, names []string, ips []net.IP) bool {
 	for _, n := range names {
 		if c.VerifyHostname(n) != nil {

@@ -25,7 +25,7 @@ func due(c *x509.Certificate, now time.Time) bool {
 	return now.Before(c.NotBefore) || !now.Before(c.NotAfter.Add(-life/3))
 }
 
-// holds says whether a certificate is good at a time.
+// holds reports whether a certificate is good at a time.
 func holds(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }
@@ -108,7 +108,7 @@ func (d *Dir) marks() (all [][]byte) {
 	return all
 }
 
-// Ends says when the certificates end, by the names of their files.
+// Ends returns when the certificates end, by the names of their files.
 func (d *Dir) Ends() map[string]time.Time {
 	if d.Path == "" {
 		return nil // with the process
@@ -223,7 +223,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// chain is the intermediate certificate for a serving certificate: the successor as signed by the old
+// chain returns the intermediate certificate for a serving certificate: the successor as signed by the old
 // authority, while that one is valid.
 func (d *Dir) chain(ca *pair, now time.Time) []byte {
 	list, err := readCertificates(d.cross())
@@ -233,7 +233,7 @@ func (d *Dir) chain(ca *pair, now time.Time) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: list[0].Raw})
 }
 
-// fits says whether a certificate is of a key.
+// fits reports whether a certificate is of a key.
 func fits(c *x509.Certificate, key crypto.Signer) bool {
 	public, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(key.Public())

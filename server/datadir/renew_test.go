@@ -43,7 +43,7 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUs
 	return err
 }
 
-// clientCertificate is one that the authority signed for a client.
+// clientCertificate returns one that the authority signed for a client.
 func clientCertificate(t *testing.T, d *Dir, now time.Time) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

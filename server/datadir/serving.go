@@ -57,7 +57,7 @@ func Serving(certPath, keyPath string, o Options) error {
 	return err
 }
 
-// bothThere says whether a certificate and its key are there. One alone is an error.
+// bothThere reports whether a certificate and its key are there. One alone is an error.
 func bothThere(certPath, keyPath string) (bool, error) {
 	_, certErr := os.Stat(certPath)
 	_, keyErr := os.Stat(keyPath)

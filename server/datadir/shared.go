@@ -15,7 +15,7 @@ var shared = []string{"ca.crt", "ca.key", "service-account.key", "ca-cross.crt",
 // Shared names the files that all servers of a cluster have the same of.
 func Shared() []string { return slices.Clone(shared) }
 
-// MustShare says whether servers of one cluster always share a file; the others are there
+// MustShare reports whether servers of one cluster always share a file; the others are there
 // once they are needed.
 func MustShare(name string) bool { return slices.Index(shared, name) < 3 }
 

@@ -262,7 +262,7 @@ func storedAlike(old *served, crd *apiextensionsv1.CustomResourceDefinition, now
 		old.crd.Status.AcceptedNames.Kind == crd.Status.AcceptedNames.Kind && old.digests[x.Name] == now[y.Name]
 }
 
-// same says whether two states of a definition are served in the same way, but for schemas.
+// same reports whether two states of a definition are served in the same way, but for schemas.
 func same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && custom.Ending(a) == custom.Ending(b) &&
 		equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
@@ -290,7 +290,7 @@ func (f *Follower) Merging(gvk schema.GroupVersionKind) managedfields.TypeConver
 	return nil
 }
 
-// Digest tells the schema of a custom resource from others; it is "" for other resources.
+// Digest returns a digest of the schema of a custom resource; "" for other resources.
 func Digest(r *kinds.Resource) string {
 	if v, ok := r.Schema.(*custom.Version); ok {
 		return v.Digest()
@@ -312,7 +312,7 @@ func (f *Follower) OpenAPI(r *kinds.Resource) json.RawMessage {
 	return text
 }
 
-// Text is the schema of a custom resource as it is stored, or nil.
+// Text returns the schema of a custom resource as it is stored, or nil.
 func (f *Follower) Text(r *kinds.Resource) []byte {
 	if v, ok := r.Schema.(*custom.Version); ok {
 		return v.Text()

@@ -51,7 +51,7 @@ func readVersion(text []byte, name string) (v *apiextensionsv1.CustomResourceDef
 	return v, size, err
 }
 
-// schemaText is the schema of a version of a stored definition, or nil.
+// schemaText returns the schema of a version of a stored definition, or nil.
 func schemaText(text []byte, name string) (schema []byte) {
 	apiextensions.EachVersion(text, func(v *apiextensions.Stored) {
 		if schema == nil && scan.Unquote(v.Name) == name && v.Schema != nil {

@@ -171,7 +171,7 @@ func (a *answer) give(why error) {
 	a.cancel()
 }
 
-// length is the Content-Length of an answer that is complete already; -1: unknown.
+// length returns the Content-Length of an answer that is complete already; -1: unknown.
 func (a *answer) length() int64 {
 	if n, err := strconv.ParseInt(a.shown.Get("Content-Length"), 10, 64); err == nil {
 		return n

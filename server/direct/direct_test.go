@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve is a client of a handler.
+// serve returns a client of a handler.
 func serve(t *testing.T, h http.HandlerFunc) *http.Client {
 	t.Helper()
 	way := direct.New(h)

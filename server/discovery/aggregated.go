@@ -38,7 +38,7 @@ func newPart(gv schema.GroupVersion, resources []*kinds.Resource, hashes bool) *
 	return p
 }
 
-// elsewhere is a version with the resources that another server reports.
+// elsewhere returns a version with the resources that another server reports.
 func elsewhere(says discoveryv2.APIVersionDiscovery) *part {
 	p := &part{}
 	p.made(func() discoveryv2.APIVersionDiscovery { return says })
@@ -58,7 +58,7 @@ type aggregatedGroup struct {
 	head     []byte // of its text, before the versions
 }
 
-// item is the group as an object.
+// item returns the group as an object.
 func (g *aggregatedGroup) item() discoveryv2.APIGroupDiscovery {
 	item := discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 	for _, v := range g.versions {
@@ -127,7 +127,7 @@ func newAggregated(groups []aggregatedGroup, codec codecs.Codec, last *aggregate
 	return a, nil
 }
 
-// items are all groups as objects.
+// items returns all groups as objects.
 func (a *aggregated) items() (items []discoveryv2.APIGroupDiscovery) {
 	for i := range a.groups {
 		items = append(items, a.groups[i].item())
@@ -135,7 +135,7 @@ func (a *aggregated) items() (items []discoveryv2.APIGroupDiscovery) {
 	return items
 }
 
-// list is the document as an object, in version 2 of the form.
+// list returns the document as an object, in version 2 of the form.
 func (a *aggregated) list() *discoveryv2.APIGroupDiscoveryList {
 	return &discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2"}, Items: a.items()}
 }

@@ -52,7 +52,7 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// used is the processor time of this process so far.
+// used returns the processor time of this process so far.
 func used() int64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

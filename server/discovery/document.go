@@ -44,14 +44,14 @@ func keep(forms *map[form][]byte, key form, b []byte) {
 	(*forms)[key] = b
 }
 
-// bytes is the document as codec encodes it; shared, so not to be changed.
+// bytes returns the document as codec encodes it; shared, so not to be changed.
 func (d *document) bytes(codec codecs.Codec, pretty bool) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.encoded(codec, form{mediaType: codec.MediaType(), pretty: pretty})
 }
 
-// zipped is the same compressed with gzip. It is made once, as the document itself is: the
+// zipped returns the same compressed with gzip. It is made once, as the document itself is: the
 // aggregated document of a thousand definitions is 1 MB, in 64 frames of HTTP/2, each of which
 // waits for a processor where all are busy.
 func (d *document) zipped(codec codecs.Codec, pretty bool) ([]byte, error) {
@@ -89,7 +89,7 @@ func (d *document) asZipped(before *document) error {
 	return nil
 }
 
-// encoded is one form of the document. The caller holds mu.
+// encoded returns one form of the document. The caller holds mu.
 func (d *document) encoded(codec codecs.Codec, key form) ([]byte, error) {
 	if b, ok := d.forms[key]; ok {
 		return b, nil

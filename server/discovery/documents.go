@@ -157,7 +157,7 @@ func grouped(resources []*kinds.Resource) []groupRows {
 	return groups
 }
 
-// resourceList is the document of one group version: each resource is followed by
+// resourceList returns the document of one group version: each resource is followed by
 // its subresources.
 func resourceList(gv schema.GroupVersion, resources []*kinds.Resource, hashes bool) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{
@@ -188,7 +188,7 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource, hashes bo
 	return list
 }
 
-// verbsOf are the verbs in discovery. A resource that is being removed has no verbs that create objects, and
+// verbsOf returns the verbs in discovery. A resource that is being removed has no verbs that create objects, and
 // a list that requires a selector is omitted.
 func verbsOf(r *kinds.Resource) []string {
 	if !r.Ending && !r.OfOne {
@@ -216,7 +216,7 @@ func storageVersionHash(s *kinds.Storage) string {
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
-// entries are the resources of one version as the aggregated document has them.
+// entries returns the resources of one version as the aggregated document has them.
 func entries(resources []*kinds.Resource) []discoveryv2.APIResourceDiscovery {
 	list := make([]discoveryv2.APIResourceDiscovery, 0, len(resources))
 	for _, r := range resources {

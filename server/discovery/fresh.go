@@ -20,7 +20,7 @@ const (
 	oldest = 500 * time.Millisecond
 )
 
-// fresh says that documents of many resources may be served a while after they were made.
+// fresh reports whether documents of many resources may be served a while after they were made.
 func (d *documents) fresh(age time.Duration) bool { return age < min(oftenAs*d.took, oldest) }
 
 // state is the input for documents.
@@ -39,7 +39,7 @@ func (h *Handler) state() (s state) {
 	return s
 }
 
-// describes says that documents are of a state, or of a later one.
+// describes reports whether documents are of a state, or of a later one.
 func (d *documents) describes(s *state) bool {
 	return d != nil && d.generation >= s.generation && d.serviceGeneration >= s.serviceGeneration
 }

@@ -206,7 +206,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// unzipped is the body of an answer, whichever way it came.
+// unzipped returns the body of an answer, whichever way it came.
 func unzipped(t *testing.T, w *httptest.ResponseRecorder) []byte {
 	t.Helper()
 	if w.Header().Get("Content-Encoding") != "gzip" {

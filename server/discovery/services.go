@@ -34,8 +34,8 @@ type place struct {
 	group, version int32 // priorities
 }
 
-// placeOf is the default position of a group version of this server, unless its APIService has another.
-// registered says that there should be one.
+// placeOf returns the default position of a group version of this server, unless its APIService has another.
+// registered means that there should be one.
 func placeOf(gv schema.GroupVersion, v *versionRows) (p place, registered bool) {
 	local := apiregistration.Local(gv)
 	switch {
@@ -49,7 +49,7 @@ func placeOf(gv schema.GroupVersion, v *versionRows) (p place, registered bool) 
 	return place{gv, local.Spec.GroupPriorityMinimum, local.Spec.VersionPriority}, true
 }
 
-// registered are the group versions that APIServices name, with those that do without: the
+// registered returns the group versions that APIServices name, with those that do without: the
 // group of APIServices, and custom resources, whose APIService comes a moment after them.
 func registered(groups []groupRows, services []Service) []place {
 	if len(services) == 0 {
@@ -73,7 +73,7 @@ func registered(groups []groupRows, services []Service) []place {
 	return list
 }
 
-// served are the group versions of the catalogue.
+// served returns the group versions of the catalogue.
 func served(groups []groupRows) (list []place) {
 	for _, g := range groups {
 		for _, v := range g.versions {
@@ -84,7 +84,7 @@ func served(groups []groupRows) (list []place) {
 	return list
 }
 
-// custom says that a version has custom resources.
+// custom reports whether a version has custom resources.
 func (v *versionRows) custom() bool { return !v.resources[0].FixedRoutes() }
 
 // ordered sorts group versions into groups: the group with the highest priority of any of its versions first,
@@ -130,7 +130,7 @@ func ordered(list []place, name func(place) string) [][]place {
 func byService(p place) string { return p.Version + "." + p.Group }
 func byGroup(p place) string   { return p.Group }
 
-// aggregatedGroups are the groups of the aggregated document: those of this server, at their default
+// aggregatedGroups returns the groups of the aggregated document: those of this server, at their default
 // positions, and those of other servers at the positions in their APIServices.
 func (d *documents) aggregatedGroups(groups []groupRows, services []Service) (all []aggregatedGroup) {
 	partOf := make(map[schema.GroupVersion]*part)
@@ -164,7 +164,7 @@ func (d *documents) aggregatedGroups(groups []groupRows, services []Service) (al
 	return all
 }
 
-// groupsOf are the core group, and all others.
+// groupsOf returns the core group, and all others.
 func groupsOf(resources []*kinds.Resource) (core, named []groupRows) {
 	for _, g := range grouped(resources) {
 		if g.name == "" {

@@ -33,7 +33,7 @@ func (r *registry) set(list ...discovery.Service) {
 	r.list, r.generation = list, r.generation+1
 }
 
-// locals are the APIServices of all built-in groups.
+// locals returns the APIServices of all built-in groups.
 func locals(c *kinds.Catalogue) (list []discovery.Service) {
 	seen := map[schema.GroupVersion]bool{}
 	for _, r := range c.All() {
@@ -61,7 +61,7 @@ func newRegistered(t *testing.T, c *kinds.Catalogue) (*discovery.Handler, *regis
 	return h, r
 }
 
-// groups are the versions of each group in /apis, as "group v1,v2" in order.
+// groups returns the versions of each group in /apis, as "group v1,v2" in order.
 func groups(t *testing.T, h http.Handler) (out []string) {
 	t.Helper()
 	var list metav1.APIGroupList
@@ -81,7 +81,7 @@ func groups(t *testing.T, h http.Handler) (out []string) {
 	return out
 }
 
-// items are the same of the aggregated document.
+// items returns the same of the aggregated document.
 func items(t *testing.T, h http.Handler) (out []string, all map[string]discoveryv2.APIVersionDiscovery) {
 	t.Helper()
 	var list discoveryv2.APIGroupDiscoveryList

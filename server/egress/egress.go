@@ -76,7 +76,7 @@ func New(c *Config) (*Selector, error) {
 	return s, nil
 }
 
-// To is how connections to a network are made; nil: directly.
+// To returns how connections to a network are made; nil: directly.
 func (s *Selector) To(network string) Dial {
 	if s == nil {
 		return nil
@@ -84,7 +84,7 @@ func (s *Selector) To(network string) Dial {
 	return s.dials[network]
 }
 
-// Collectors are the metrics.
+// Collectors returns the metrics.
 func (s *Selector) Collectors() []prometheus.Collector {
 	if s == nil {
 		return nil
@@ -146,7 +146,7 @@ func within(ctx context.Context, conn net.Conn, do func() error) error {
 	return err
 }
 
-// proxyOf is the proxy that a valid connection describes.
+// proxyOf returns the proxy that a valid connection describes.
 func proxyOf(c *connection) (*proxy, error) {
 	if c.ProxyProtocol == grpcProxy {
 		return askGRPC(c.Transport.UDS.UDSName), nil

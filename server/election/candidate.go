@@ -55,7 +55,7 @@ func version(text string) (v semver.Version, known bool) {
 	return v, err == nil
 }
 
-// Expired says that a candidate has not renewed itself for so long that it is none any more.
+// Expired reports whether a candidate has not renewed itself for so long that it is none any more.
 func (c *Candidate) Expired(now time.Time) bool { return c.renewed.Add(Lasts).Before(now) }
 
 // Created is when the LeaseCandidate was written first.
@@ -94,7 +94,7 @@ func better(a, b *Candidate) int {
 	return cmp.Or(a.emulation.Compare(b.emulation), a.binary.Compare(b.binary), a.created.Compare(b.created), strings.Compare(a.Name, b.Name))
 }
 
-// best is the candidate that leads by the strategy OldestEmulationVersion, or nil.
+// best returns the candidate that leads by the strategy OldestEmulationVersion, or nil.
 func best(list []*Candidate) *Candidate {
 	var found *Candidate
 	for _, c := range list {

@@ -155,7 +155,7 @@ func elect(lease *coordinationv1.LeaseSpec, here []*Candidate, now time.Time, wa
 
 func holder(lease *coordinationv1.LeaseSpec) string { return ptr.Deref(lease.HolderIdentity, "") }
 
-// expired says that a Lease was not renewed in time.
+// expired reports whether a Lease was not renewed in time.
 func expired(lease *coordinationv1.LeaseSpec, now time.Time) bool {
 	return lease.RenewTime == nil || lease.LeaseDurationSeconds == nil || ends(lease).Before(now)
 }

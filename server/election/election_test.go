@@ -19,7 +19,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const theirs = "example.com/mine"
 
-// at is a moment so many seconds from now; 0 is none.
+// at returns a moment so many seconds from now; 0 is none.
 func at(seconds float64) *metav1.MicroTime {
 	if seconds == 0 {
 		return nil
@@ -42,7 +42,7 @@ func member(text string, asked, renewed float64, strategy ...coordinationv1.Coor
 	return election.Read(f[0], 7, created, &spec)
 }
 
-// lease is one that was renewed so many seconds ago and lasts for fifteen.
+// lease returns one that was renewed so many seconds ago and lasts for fifteen.
 func lease(holder string, renewed float64, change ...func(*coordinationv1.LeaseSpec)) *coordinationv1.LeaseSpec {
 	l := &coordinationv1.LeaseSpec{
 		HolderIdentity: &holder, RenewTime: at(-renewed), AcquireTime: at(-100), LeaseDurationSeconds: ptr.To[int32](15),

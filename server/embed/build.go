@@ -113,7 +113,7 @@ func (o *Options) controllers() (controllers.Config, error) {
 	return controllers.Config{Runs: s.Runs, Named: s.Named}, err
 }
 
-// services are the networks of services.
+// services returns the networks of services.
 func (o *Options) services() []netip.Prefix {
 	if len(o.ServiceNetworks) > 0 {
 		return o.ServiceNetworks
@@ -131,7 +131,7 @@ func (o *Options) address() string {
 	return localHost
 }
 
-// release is the release that the server is to be.
+// release returns the release that the server is to be.
 func (o *Options) release() (release.Chosen, error) {
 	var emulated, minCompatibility []string
 	if o.Release != "" {

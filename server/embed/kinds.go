@@ -29,7 +29,7 @@ type Kind struct {
 	Columns      []apiextensionsv1.CustomResourceColumnDefinition
 }
 
-// Definition is the CustomResourceDefinition of a Kind.
+// Definition returns the CustomResourceDefinition of a Kind.
 func (k Kind) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	t := reflect.TypeOf(k.Object)
 	for t != nil && t.Kind() == reflect.Pointer {

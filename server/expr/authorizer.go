@@ -101,7 +101,7 @@ func (a asker) Authorize(_ context.Context, q authorizer.Attributes) (authorizer
 	return d.what, d.reason, d.err
 }
 
-// question is the key of an authorization check. The users of one request differ by name.
+// question returns the key of an authorization check. The users of one request differ by name.
 func question(q authorizer.Attributes) string {
 	var b strings.Builder
 	name := ""

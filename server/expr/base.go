@@ -34,7 +34,7 @@ const MaxMessage = limits.MaxEvaluatedMessageExpressionSizeBytes
 
 var always = version.MajorMinor(1, 0)
 
-// Base is the common environment of all expressions: the language and its libraries, without variables. New
+// Base returns the common environment of all expressions: the language and its libraries, without variables. New
 // expressions must also work on the release with which the given one is compatible, so that servers can be
 // rolled back. It is made on first use.
 func Base(of release.Version) (*environment.EnvSet, error) {

@@ -132,7 +132,7 @@ func (c *Compiler) Compile(s Source) *Program {
 	return p
 }
 
-// compiled is a compiled expression. The error is for its author.
+// compiled returns a compiled expression. The error is for its author.
 func compiled(env *cel.Env, text string) (*cel.Ast, error) {
 	if err := meter.Vet(text); err != nil {
 		return nil, errors.New(meter.Abridge(err.Error()))
@@ -179,7 +179,7 @@ var simple = map[*cel.Type]*celtypes.DeclType{
 	cel.UintType: celtypes.UintType,
 }
 
-// declType is the type of a field that holds an expression's value.
+// declType returns the type of a field that holds an expression's value.
 func declType(t *cel.Type) *celtypes.DeclType {
 	if t == nil || !meter.Declarable(t) {
 		return celtypes.DynType

@@ -97,7 +97,7 @@ func Evaluate(ctx context.Context, in *Input, variables *Compiler, authorizer bo
 	return &Evaluation{ctx: ctx, in: in, authorizer: authorizer, variables: variables, left: budget, meter: meter.New(ctx, meter.MaxSteps)}
 }
 
-// Left is the remaining budget.
+// Left returns the remaining budget.
 func (e *Evaluation) Left() int64 { return e.left }
 
 // Result is the result of one expression: a value, or an error of this expression only.
@@ -136,7 +136,7 @@ func (e *Evaluation) spend(cost int64) error {
 	return nil
 }
 
-// costOf is the cost of an evaluation; an unknown cost counts as the whole budget.
+// costOf returns the cost of an evaluation; an unknown cost counts as the whole budget.
 func costOf(d *cel.EvalDetails) int64 {
 	if d == nil {
 		return math.MaxInt64
@@ -186,7 +186,7 @@ func (e *Evaluation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (*Evaluation) Parent() interpreter.Activation { return nil }
 
-// declared are the variables of a policy, each evaluated when it is first used.
+// declared returns the variables of a policy, each evaluated when it is first used.
 func (e *Evaluation) declared() ref.Val {
 	if e.values != nil {
 		return e.values

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// input is a write of a small object.
+// input returns a write of a small object.
 func input() *expr.Input {
 	object := map[string]any{"kind": "X", "n": int64(3), "list": []any{"a", "b"}, "spec": map[string]any{"f": 1.5, "on": true}, "q": "1500m"}
 	return &expr.Input{

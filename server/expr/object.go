@@ -113,7 +113,7 @@ var (
 	_ meter.Structure    = (*made)(nil)
 )
 
-// text is a field of a patch.
+// text returns a field of a patch.
 func (m *made) text(name string) string {
 	if v, ok := m.fields[name].(types.String); ok {
 		return string(v)

@@ -29,7 +29,7 @@ func TooLong(texts iter.Seq[string]) bool {
 	return false
 }
 
-// LongDetail is the error text about them.
+// LongDetail returns the error text about them.
 func LongDetail() string {
 	return fmt.Sprintf("too complex, the expressions of one object may have %d bytes together, and each counts for %d more", MaxTexts, perText)
 }

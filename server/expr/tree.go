@@ -30,7 +30,7 @@ type Operation struct {
 	HasValue       bool
 }
 
-// Tree is the object that a Configuration made, as JSON decodes it.
+// Tree returns the object that a Configuration made, as JSON decodes it.
 func Tree(ctx context.Context, v ref.Val) (map[string]any, error) {
 	m, ok := v.(*made)
 	if !ok || m.typ.TypeName() != objectName {
@@ -113,7 +113,7 @@ func (t *treeMaker) mistyped() error {
 // maxMistyped is how many wrong names an error lists.
 const maxMistyped = 10
 
-// made is an object at a place where its type name must be path; "" is any.
+// made returns an object at a place where its type name must be path; "" is any.
 func (t *treeMaker) made(m *made, path string) (map[string]any, error) {
 	if have := m.typ.TypeName(); path != "" && have != path && len(t.wrong) < maxMistyped {
 		t.wrong = append(t.wrong, fmt.Sprintf("unexpected type name %q, expected %q, which matches field name path from root Object type", have, path))

@@ -46,7 +46,7 @@ func optional(name string, t *celtypes.DeclType) *celtypes.DeclField {
 	return celtypes.NewDeclField(name, t, false, nil, nil)
 }
 
-// named is a type whose fields are all strings that are always there.
+// named returns a type whose fields are all strings that are always there.
 func named(name string, names ...string) *celtypes.DeclType {
 	list := make([]*celtypes.DeclField, len(names))
 	for i, n := range names {
@@ -61,7 +61,7 @@ func mapOf(t *celtypes.DeclType) *celtypes.DeclType {
 	return celtypes.NewMapType(celtypes.StringType, t, -1)
 }
 
-// requestType is the type of an AdmissionRequest in expressions: without its uid and its objects.
+// requestType returns the type of an AdmissionRequest in expressions: without its uid and its objects.
 func requestType() *celtypes.DeclType {
 	kind := named("kubernetes.GroupVersionKind", "group", "version", "kind")
 	resource := named("kubernetes.GroupVersionResource", "group", "version", "resource")
@@ -87,7 +87,7 @@ func requestType() *celtypes.DeclType {
 	))
 }
 
-// namespaceType is the type of a Namespace in expressions.
+// namespaceType returns the type of a Namespace in expressions.
 func namespaceType() *celtypes.DeclType {
 	condition := celtypes.NewObjectType("kubernetes.NamespaceCondition", fields(
 		required("status", celtypes.StringType),

@@ -155,7 +155,7 @@ func (c *crowd) goes(name string) {
 	synctest.Wait()
 }
 
-// over says whether the turn of a request has ended.
+// over reports whether the turn of a request has ended.
 func (c *crowd) over(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -130,7 +130,7 @@ func (g *Gate) next() {
 	g.admit()
 }
 
-// open is the present number of places.
+// open returns the present number of places.
 func (g *Gate) open() int {
 	if g.limits.Open != nil {
 		return g.limits.Open()

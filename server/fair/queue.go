@@ -46,10 +46,10 @@ type waiting[V any] struct {
 	value  V
 }
 
-// Len is the number of waiting values.
+// Len returns the number of waiting values.
 func (q *Queue[K, V]) Len() int { return q.length }
 
-// Waiting is the number of values that wait under a key.
+// Waiting returns the number of values that wait under a key.
 func (q *Queue[K, V]) Waiting(key K) int {
 	if f := q.flows[key]; f != nil {
 		return len(f.values)

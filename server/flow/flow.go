@@ -161,7 +161,7 @@ func (c *Classifier) classes() *index {
 // Plain reports whether requests are limited by their number alone.
 func (c *Classifier) Plain() bool { return c.config.Plain }
 
-// Now is the time since some moment, by the clock of the seats.
+// Now returns the time since some moment, by the clock of the seats.
 func (c *Classifier) Now() time.Duration { return c.config.Now() }
 
 // UIDs are those of the schema and the level, as values of headers that nobody may
@@ -192,7 +192,7 @@ func (c *Classifier) AssignSeats(r *seats.Request, k *Class, user *authx.Identit
 // longestWait bounds how long a request may wait in a queue.
 const longestWait = time.Minute
 
-// Patience is how long a request that arrived at a time may wait in a queue, given its deadline: a quarter of
+// Patience returns how long a request that arrived at a time may wait in a queue, given its deadline: a quarter of
 // the difference.
 func (c *Classifier) Patience(came, until time.Time) time.Duration {
 	if until.IsZero() {

@@ -251,7 +251,7 @@ func TestQueuedCounts(t *testing.T) {
 	c.Seats.Leave(next)
 }
 
-// count is how many series a metric has.
+// count returns how many series a metric has.
 func count(t *testing.T, g prometheus.Gatherer, name string) int {
 	t.Helper()
 	families, err := g.Gather()

@@ -114,7 +114,7 @@ func (k *Class) Left(watch bool, took time.Duration) {
 	k.counts.ran[kind].Observe(took.Seconds())
 }
 
-// Collectors are the metrics of classes.
+// Collectors returns the metrics of classes.
 func (c *Classifier) Collectors() []prometheus.Collector {
 	list := []prometheus.Collector{c}
 	for _, h := range c.metrics.histograms() {

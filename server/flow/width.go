@@ -35,7 +35,7 @@ func (c *Classifier) widen(r *seats.Request, k *Class, info *request.Info) {
 	k.counts.estimated.Observe(float64(max(r.Seats, r.Extra)))
 }
 
-// reading is the width of a list, and of a watch that begins with existing objects.
+// reading returns the width of a list, and of a watch that begins with existing objects.
 func (c *Classifier) reading(k *Class, info *request.Info) int {
 	if info.Name != "" || info.Verb == "watch" && !initialEvents(info) {
 		return 1
@@ -68,7 +68,7 @@ func (c *Classifier) reading(k *Class, info *request.Info) int {
 	return min(max((objects+objectsOfSeat-1)/objectsOfSeat, 1), k.level.Most())
 }
 
-// past is the width of a list that is read from the table: a page is not longer than a seat reads, and the
+// past returns the width of a list that is read from the table: a page is not longer than a seat reads, and the
 // selector is applied to each row.
 func (c *Classifier) past(info *request.Info) int {
 	if r := c.config.Catalogue.Lookup(info.Group, info.Version, info.Resource); r != nil && r.Reserved && info.Verb == "list" {
@@ -110,7 +110,7 @@ func (c *Classifier) stored(info *request.Info) *kinds.Resource {
 	return res
 }
 
-// count is the number of objects in a namespace, or in all.
+// count returns the number of objects in a namespace, or in all.
 func (c *Classifier) count(res *kinds.Resource, namespace string) int {
 	if namespace == "" {
 		return c.cache.Count(res.Storage.Key)

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// wide is a cluster whose classifier knows the stored objects, with 600 ConfigMaps, 150 of them in a
+// wide returns a cluster whose classifier knows the stored objects, with 600 ConfigMaps, 150 of them in a
 // namespace b.
 func wide(t testing.TB) *cluster {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
@@ -132,7 +132,7 @@ var (
 	}
 )
 
-// usual is a cluster with all objects that are there from the start.
+// usual returns a cluster with all objects that are there from the start.
 func usual(t testing.TB) *cluster {
 	c := wide(t)
 	complete(t, c)

@@ -64,7 +64,7 @@ var (
 	gateName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{3,}$`)
 )
 
-// checkedGates are the gates that the code checks, and where: constants in calls of functions that report whether a gate is on, in
+// checkedGates returns the gates that the code checks, and where: constants in calls of functions that report whether a gate is on, in
 // fields of tables that are named gate, and in conditions of the policy.
 func checkedGates(t *testing.T) map[string]string {
 	checked, constants := map[string]string{}, map[string]string{}

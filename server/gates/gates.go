@@ -46,7 +46,7 @@ type spec struct {
 	on, locked bool
 }
 
-// spec is the state of a gate in a release.
+// spec returns the state of a gate in a release.
 func (k row) spec(v release.Version) (now spec) {
 	for _, s := range k.history {
 		if int(s.minor) <= v.Minor() {
@@ -56,7 +56,7 @@ func (k row) spec(v release.Version) (now spec) {
 	return now
 }
 
-// at is a gate as a release has it; false: the release has none of this name, or its binary no longer has it.
+// at returns a gate as a release has it; false: the release has none of this name, or its binary no longer has it.
 func (k row) at(v release.Version) (Gate, bool) {
 	now := k.spec(v)
 	_, switched := slices.BinarySearch(switches, k.name)
@@ -105,7 +105,7 @@ func (k Gate) isStage() bool {
 	return slices.ContainsFunc(stages, func(s Gate) bool { return s.Name == k.Name })
 }
 
-// of are the gates of a release, sorted by name.
+// of returns the gates of a release, sorted by name.
 func of(v release.Version) []Gate {
 	all := slices.Clone(stages)
 	for _, k := range known {
@@ -117,7 +117,7 @@ func of(v release.Version) []Gate {
 	return all
 }
 
-// New are all gates of a release at their defaults.
+// New returns all gates of a release at their defaults.
 func New(v release.Version) *Gates {
 	g := &Gates{release: v, all: of(v)}
 	g.gates, g.on = make(map[string]Gate, len(g.all)), make(map[string]bool, len(g.all))
@@ -196,7 +196,7 @@ func (g *Gates) parse(pairs []string) (*Gates, error) {
 // kube is the component whose gates these are.
 const kube = "kube"
 
-// Name is the name of the gate in a pair of --feature-gates.
+// Name returns the name of the gate in a pair of --feature-gates.
 func Name(pair string) string {
 	name, _, _ := strings.Cut(pair, "=")
 	if component, rest, ok := strings.Cut(name, ":"); ok && strings.TrimSpace(component) == kube {
@@ -292,7 +292,7 @@ func (g *Gates) Check() error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// Enabled says whether a gate is on, or was when a release took it away; unknown ones are not.
+// Enabled reports whether a gate is on, or was when a release took it away; unknown ones are not.
 func (g *Gates) Enabled(name string) bool { return g.on[name] }
 
 // All lists every gate and whether it is on, for metrics.

@@ -38,7 +38,7 @@ func New(reuse func(net.Conn)) *Hijacker {
 	return &Hijacker{reuse: reuse, open: map[*tls.Conn]struct{}{}}
 }
 
-// ConnContext is the http.Server.ConnContext that makes wire.From find a wire.WatchConn.
+// ConnContext returns the http.Server.ConnContext that makes wire.From find a wire.WatchConn.
 func (h *Hijacker) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	ctx = wire.ConnContext(ctx, c)
 	if socket, ok := wire.From(ctx).(*wire.Socket); ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/heap"
 )
 
-// mapped is how much of the heap the system has given, in bytes.
+// mapped returns how much of the heap the system has given, in bytes.
 func mapped() uint64 {
 	free := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	metrics.Read(free)

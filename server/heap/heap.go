@@ -59,7 +59,7 @@ const (
 	allocated   = "/gc/heap/allocs:bytes"
 )
 
-// Percent is the value for GOGC with a number of live bytes, some of which the collector scans.
+// Percent returns the value for GOGC with a number of live bytes, some of which the collector scans.
 func Percent(live, scanned uint64, busy bool) int {
 	room := max(headroom, live/2)
 	if !busy {
@@ -97,7 +97,7 @@ func Start(ctx context.Context) *Startup {
 	return s
 }
 
-// Expect says that the objects about to be read will take about so many bytes. The collector does not run before
+// Expect announces that the objects about to be read will take about so many bytes. The collector does not run before
 // the heap has reached that size, as next to nothing of it would be garbage. It may be called once.
 func (s *Startup) Expect(bytes int64) {
 	if s.stop == nil || bytes < expectFrom {
@@ -145,7 +145,7 @@ func (s *Startup) starting(ctx context.Context) {
 	}
 }
 
-// startPercent is the value for GOGC during a start, with that many bytes live and expected.
+// startPercent returns the value for GOGC during a start, with that many bytes live and expected.
 func startPercent(live, expected uint64) int {
 	usual := max(min(100, most*100/max(live, 1)), least)
 	// The runtime counts from 4 MB on, however little lives.
@@ -183,10 +183,10 @@ func measure() (u usage) {
 	return u
 }
 
-// worthwhile is how much garbage, or free memory, is worth it.
+// worthwhile returns how much garbage, or free memory, is worth it.
 func (u usage) worthwhile() uint64 { return max(worth, min(u.live/16, worthAny)) }
 
-// reserve says whether collecting, and returning free memory to the system, is worth it.
+// reserve reports whether collecting, and returning free memory to the system, is worth it.
 func (u usage) reserve() bool {
 	return u.objects > u.live+u.worthwhile() || u.free > u.worthwhile()
 }

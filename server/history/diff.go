@@ -15,7 +15,7 @@ type Field struct {
 	From, To any
 }
 
-// Text is how the path is called.
+// Text returns how the path is called.
 func (f *Field) Text() string { return pathText(f.Path) }
 
 // Compare finds the fields that differ between two states of an object, which it does not change, in the
@@ -47,7 +47,7 @@ type comparison struct {
 	err    error
 }
 
-// over says that nothing more is to be found.
+// over reports whether nothing more is to be found.
 func (c *comparison) over() bool {
 	if c.steps++; c.steps%askEvery == 0 && c.err == nil {
 		c.err = c.ctx.Err()

@@ -141,7 +141,7 @@ func TestCompareEnds(t *testing.T) {
 	}
 }
 
-// entry is an entry of managedFields, as JSON.
+// entry returns an entry of managedFields, as JSON.
 func entry(manager, sub, at, fields string) string {
 	return fmt.Sprintf(`{"manager":%q,"operation":"Update","apiVersion":"v1","subresource":%q,"time":%q,"fieldsType":"FieldsV1","fieldsV1":%s}`, manager, sub, at, fields)
 }

@@ -33,12 +33,12 @@ const at = "at-"
 // ErrName is wrapped by every error about a name.
 var ErrName = errors.New(`a revision is named RESOURCE[.GROUP]:NAME:REVISION, or with at- and a time in place of the revision (deployments.apps:web:1234, deployments.apps:web:at-2026-01-31T14:05:00Z)`)
 
-// String is the name of a revision.
+// String returns the name of a revision.
 func (n Name) String() string {
 	return n.Resource.String() + ":" + n.Name + ":" + n.State.String()
 }
 
-// String is the last part of a revision's name.
+// String returns the last part of a revision's name.
 func (s State) String() string {
 	if s.Revision == 0 {
 		return at + s.Time.UTC().Format(time.RFC3339Nano)

@@ -46,7 +46,7 @@ func pathText(path fieldpath.Path) string {
 	return b.String()
 }
 
-// head is as much of a name as a path can tell: a thousand fields below one long name would
+// head returns as much of a name as a path can tell: a thousand fields below one long name would
 // each take the time to quote all of it.
 func head(name string) string { return name[:min(len(name), mostPath+1)] }
 
@@ -58,7 +58,7 @@ func valueText(v value.Value) string {
 	return value.ToString(v)
 }
 
-// plain says that a name needs no quotes in a path.
+// plain reports whether a name needs no quotes in a path.
 func plain(name string) bool {
 	name = head(name)
 	for _, r := range name {
@@ -73,7 +73,7 @@ func fieldElement(name string) fieldpath.PathElement { return fieldpath.PathElem
 
 func indexElement(i int) fieldpath.PathElement { return fieldpath.PathElement{Index: &i} }
 
-// keyElement is the path element of an item with key fields; ok is false for one that has none of them, or if
+// keyElement returns the path element of an item with key fields; ok is false for one that has none of them, or if
 // one is not a scalar.
 func keyElement(item any, keys []string) (e fieldpath.PathElement, ok bool) {
 	fields, isMap := item.(map[string]any)
@@ -94,7 +94,7 @@ func keyElement(item any, keys []string) (e fieldpath.PathElement, ok bool) {
 	return fieldpath.PathElement{Key: &list}, len(list) > 0
 }
 
-// valueElement is the path element of an item of a set; ok is false for one that is not a scalar.
+// valueElement returns the path element of an item of a set; ok is false for one that is not a scalar.
 func valueElement(item any) (e fieldpath.PathElement, ok bool) {
 	switch item.(type) {
 	case string, bool, int64, float64:

@@ -117,7 +117,7 @@ type Change struct {
 	To   any    `json:"to,omitempty"`
 	// Manager owns the field after the change, or is the only writer in between.
 	Manager string `json:"manager,omitempty"`
-	// Omitted says that the values are too long to be shown.
+	// Omitted means that the values are too long to be shown.
 	Omitted bool `json:"omitted,omitempty"`
 }
 

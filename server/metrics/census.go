@@ -56,7 +56,7 @@ func (c *census) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.disabled, prometheus.CounterValue, float64(len(c.m.Shown.Disabled)))
 }
 
-// registeredIn are the metrics of a registry and their help, those aside that libraries have for any
+// registeredIn returns the metrics of a registry and their help, those aside that libraries have for any
 // process.
 func registeredIn(r *prometheus.Registry) map[string]string {
 	found := map[string]string{}
@@ -93,7 +93,7 @@ func nameAndHelp(d *prometheus.Desc) (name, help string) {
 	return name, help
 }
 
-// omits says whether a metric is not shown.
+// omits reports whether a metric is not shown.
 func (s *Selection) omits(name string, l life) bool {
 	return slices.Contains(s.Disabled, name) || !s.Hidden && l.hidden(s.Release)
 }

@@ -132,7 +132,7 @@ func (o *outcome) Observe(took time.Duration) {
 	o.took.Observe(took.Seconds())
 }
 
-// user is the counter of a sort of user, of which there are few.
+// user returns the counter of a sort of user, of which there are few.
 func (d *decisions) user(sort string) prometheus.Counter {
 	if c, ok := d.sorts.Load(sort); ok {
 		return c.(prometheus.Counter)

@@ -15,7 +15,7 @@ import (
 
 var someOpts = prometheus.HistogramOpts{Name: "some_seconds", Help: "Some.", Buckets: []float64{0.005, 0.1, 1, 5}}
 
-// gathered are the metrics of a collector, without when they were made.
+// gathered returns the metrics of a collector, without when they were made.
 func gathered(t *testing.T, c prometheus.Collector) []*dto.MetricFamily {
 	t.Helper()
 	r := prometheus.NewRegistry()

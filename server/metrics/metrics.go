@@ -66,7 +66,7 @@ func (l labels) values(more ...string) []string {
 	return append([]string{l.verb, l.dryRun, l.group, l.version, l.resource, l.subresource, l.scope, l.component}, more...)
 }
 
-// placed are the values of all labels but dry_run.
+// placed returns the values of all labels but dry_run.
 func (l labels) placed() []string {
 	return []string{l.verb, l.group, l.version, l.resource, l.subresource, l.scope, l.component}
 }
@@ -295,7 +295,7 @@ func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 	return l
 }
 
-// scopeOf is the scope of a request: one object, a namespace or the cluster.
+// scopeOf returns the scope of a request: one object, a namespace or the cluster.
 func scopeOf(i *request.Info) string {
 	switch {
 	case i.Name != "" && !i.NameFromSelector || i.Verb == "create":
@@ -306,7 +306,7 @@ func scopeOf(i *request.Info) string {
 	return "cluster"
 }
 
-// verbLabel is the verb in the spelling of dashboards.
+// verbLabel returns the verb in the spelling of dashboards.
 func verbLabel(i *request.Info, method string) string {
 	switch i.Verb {
 	case "list", "watch", "get", "proxy":
@@ -352,7 +352,7 @@ func (m *Metrics) handlesOf(s seen) *handles {
 	return got.(*handles)
 }
 
-// lasting is the gauge of a long-running request.
+// lasting returns the gauge of a long-running request.
 func (m *Metrics) lasting(r *http.Request) prometheus.Gauge {
 	l := m.labelsOf(request.From(r.Context()).Info, r)
 	if g, ok := m.lasts.Load(l); ok {

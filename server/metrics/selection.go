@@ -83,7 +83,7 @@ func (s *Selection) restrict(f *dto.MetricFamily) {
 	}
 }
 
-// allowed are the labels of a metric as they may be shown.
+// allowed returns the labels of a metric as they may be shown.
 func (s *Selection) allowed(name string, labels []*dto.LabelPair) (shown []*dto.LabelPair, changed bool) {
 	shown = labels
 	for i, l := range labels {

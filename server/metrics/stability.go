@@ -75,12 +75,12 @@ var livesSince133 = map[string]life{
 // grace is for how many releases a deprecated metric is still shown to everybody.
 var grace = map[stability]int{alpha: 1, beta: 1, stable: 3}
 
-// hidden says that a server of a release does not show a metric unless a flag asks for hidden ones.
+// hidden reports whether a server of a release does not show a metric unless a flag asks for hidden ones.
 func (l life) hidden(v release.Version) bool {
 	return l.deprecated != 0 && l.deprecated <= v.Binary().Minor()-grace[l.stability]
 }
 
-// marked is the help of a metric with its stability. Metrics that libraries have for any process
+// marked returns the help of a metric with its stability. Metrics that libraries have for any process
 // have none, and packages that no table knows say it themselves.
 func marked(v release.Version, name, help string) string {
 	if strings.HasPrefix(help, "[") || plain(name) {
@@ -98,7 +98,7 @@ func plain(name string) bool {
 	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
 }
 
-// lifeOf is the stage of a metric, by the table or by its help.
+// lifeOf returns the stage of a metric, by the table or by its help.
 func lifeOf(v release.Version, name, help string) life {
 	if l, ok := livesSince133[name]; ok && v.Has(release.MetricsByGroup) {
 		return l

@@ -109,7 +109,7 @@ func (s *Store) Fed(_, _ int64, lag time.Duration) {
 	s.fedAt.Store(int64(time.Since(s.began)))
 }
 
-// lagged is how old the newest change was when memory got it, or for how long one
+// lagged returns how old the newest change was when memory got it, or for how long one
 // has been missing; nothing where none came for a while.
 func (s *Store) lagged() time.Duration {
 	if s.Behind != nil {

@@ -170,7 +170,7 @@ func (p *Permit) Check(e Effect, t *Target) error {
 	return &UncoveredError{Permit: *p, Effect: e, Target: *t}
 }
 
-// Only is the one name in a collection that is allowed, "" for all.
+// Only returns the one name in a collection that is allowed, "" for all.
 func (p *Permit) Only() string {
 	if p.server || p.actions != nil || !p.collective {
 		return ""

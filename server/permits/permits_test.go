@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/permits"
 )
 
-// allowed is a permit as requests get theirs: "verb group/resource/subresource namespace name".
+// allowed returns a permit as requests get theirs: "verb group/resource/subresource namespace name".
 func allowed(t *testing.T, text string) permits.Permit {
 	t.Helper()
 	f := strings.Split(text, " ")

@@ -36,7 +36,7 @@ func (l *Line) Log(ctx context.Context, log *slog.Logger, level slog.Level, mess
 	log.Log(ctx, level, message, args...)
 }
 
-// due says whether it is time, and how many lines were left out before.
+// due reports whether it is time, and how many lines were left out before.
 func (l *Line) due() (left int64, due bool) {
 	now := time.Now
 	if l.Clock != nil {

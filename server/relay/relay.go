@@ -37,7 +37,7 @@ func Disown(h http.Header) {
 	}
 }
 
-// Plain is the name of a header as the least strict readers see it: in lower case,
+// Plain returns the name of a header as the least strict readers see it: in lower case,
 // with a dash for each underscore, as CGI and its heirs make both one.
 func Plain(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
@@ -65,7 +65,7 @@ func dropBearer(h http.Header) {
 	h.Set(name, strings.Join(kept, ", "))
 }
 
-// Upgrades says whether headers ask for another protocol on the same connection.
+// Upgrades reports whether headers ask for another protocol on the same connection.
 func Upgrades(h http.Header) bool {
 	for _, v := range h.Values("Connection") {
 		for token := range strings.SplitSeq(v, ",") {

@@ -92,10 +92,10 @@ var changes = map[Change]Version{
 	NewerConfigurations:    V133,
 }
 
-// Changes are all changes.
+// Changes returns all changes.
 func Changes() []Change {
 	return slices.Sorted(maps.Keys(changes))
 }
 
-// Has says whether a release has a change.
+// Has reports whether a release has a change.
 func (v Version) Has(c Change) bool { return v >= changes[c] }

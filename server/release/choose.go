@@ -18,7 +18,7 @@ type Chosen struct {
 	MinCompatibility Version
 }
 
-// Defaults is the choice of a server that is started without these flags.
+// Defaults returns the choice of a server that is started without these flags.
 func Defaults() Chosen { return Chosen{Default, Default.MinCompatibility()} }
 
 // kube is the component whose release is chosen.
@@ -84,7 +84,7 @@ var patches = map[Version]string{V132: "1.32.13", V136: "1.36.2"}
 // program is the executable of a stock server, after which it names itself as a field manager.
 const program = "kube-apiserver"
 
-// Agent is the user agent of a server's requests to itself, given that of the oldest release. The recorded
+// Agent returns the user agent of a server's requests to itself, given that of the oldest release. The recorded
 // stock servers of later releases ran from an executable named after the release.
 func (v Version) Agent(agent string) string {
 	if agent == program && v.Emulated() {
@@ -93,10 +93,10 @@ func (v Version) Agent(agent string) string {
 	return agent
 }
 
-// Patch is the binary that a server of the release says it is, as "1.32.13".
+// Patch returns the binary that a server of the release says it is, as "1.32.13".
 func (v Version) Patch() string { return patches[v.Binary()] }
 
-// Info is the version information of a server; build names this program.
+// Info returns the version information of a server; build names this program.
 func (c Chosen) Info(build string) version.Info {
 	binary := c.Version.Binary()
 	info := version.Info{

@@ -39,7 +39,7 @@ var older = map[string]string{
 	"k8s.io/api/storage/v1beta1":               "k8s.io/api/storage/v1alpha1",
 }
 
-// Older is the package of an older version whose types are represented by those of a package, as far as both
+// Older returns the package of an older version whose types are represented by those of a package, as far as both
 // are served; "": there is none.
 func Older(path string) string { return older[path] }
 
@@ -66,7 +66,7 @@ func TypeNamed(path, name string) Type {
 	return Type{&types[i]}
 }
 
-// In says whether the type is there in a release.
+// In reports whether the type is there in a release.
 func (t Type) In(v Version) bool { return t.row == nil || t.row.in.has(v) }
 
 // Has reports whether a release has a field of a struct, by its JSON name, or a value of a string type. A
@@ -82,7 +82,7 @@ func (t Type) Has(v Version, member string) bool {
 	return !ok || t.row.members[i].in.has(v)
 }
 
-// Lacks are the fields, by their JSON names, or the values that a release does not have and
+// Lacks returns the fields, by their JSON names, or the values that a release does not have and
 // another release has, sorted.
 func (t Type) Lacks(v Version) []string {
 	if t.row == nil {

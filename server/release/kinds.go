@@ -39,7 +39,7 @@ func findKind(k schema.GroupVersionKind) *kindRow {
 	return &kindRows[i]
 }
 
-// Lifecycle is the life cycle of a kind in the binary of a release.
+// Lifecycle returns the life cycle of a kind in the binary of a release.
 func (v Version) Lifecycle(k schema.GroupVersionKind) Lifecycle {
 	row := findKind(k)
 	if row == nil {
@@ -55,20 +55,20 @@ func (v Version) Lifecycle(k schema.GroupVersionKind) Lifecycle {
 	return l
 }
 
-// Deprecated says whether the binary of a release warns clients that use a kind in a version.
+// Deprecated reports whether the binary of a release warns clients that use a kind in a version.
 func (v Version) Deprecated(k schema.GroupVersionKind) bool {
 	deprecated := v.Lifecycle(k).Deprecated
 	return deprecated != 0 && deprecated <= v.Binary().Minor()
 }
 
-// Knows says whether a server of a release can read a kind in a version, served or not. Kinds
+// Knows reports whether a server of a release can read a kind in a version, served or not. Kinds
 // that the table does not list are known to all.
 func (v Version) Knows(k schema.GroupVersionKind) bool {
 	row := findKind(k)
 	return row == nil || row.in.has(v)
 }
 
-// Introduced says whether a kind in a version has come by a release.
+// Introduced reports whether a kind in a version has come by a release.
 func (v Version) Introduced(k schema.GroupVersionKind) bool {
 	return v.Lifecycle(k).Introduced <= v.Minor() && (findKind(k) == nil || int(findKind(k).in.since) <= v.Minor())
 }
@@ -78,7 +78,7 @@ var unserved = map[schema.GroupVersionKind]bool{
 	{Group: "storage.k8s.io", Version: "v1alpha1", Kind: "VolumeAttributesClass"}: true,
 }
 
-// Removed says whether a kind in a version is no longer served by a release: the release has removed it, or its binary
+// Removed reports whether a kind in a version is no longer served by a release: the release has removed it, or its binary
 // no longer has it.
 func (v Version) Removed(k schema.GroupVersionKind) bool {
 	removed := v.Lifecycle(k).Removed
@@ -86,7 +86,7 @@ func (v Version) Removed(k schema.GroupVersionKind) bool {
 		v.Introduced(k) && !(v.Knows(k) && v.Binary().Knows(k))
 }
 
-// Kinds are the kinds that came or went, or say something about their age, in the order of group,
+// Kinds returns the kinds that came or went, or say something about their age, in the order of group,
 // version and name.
 func Kinds() []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind

@@ -38,7 +38,7 @@ const (
 	firstMinor = 32 // for the zero value
 )
 
-// All are all releases that a server can be, the oldest first.
+// All returns all releases that a server can be, the oldest first.
 func All() []Version {
 	var all []Version
 	for v := Oldest; v <= Newest; v++ {
@@ -47,7 +47,7 @@ func All() []Version {
 	return all
 }
 
-// Of is the release 1.MINOR, which the server need not be able to emulate.
+// Of returns the release 1.MINOR, which the server need not be able to emulate.
 func Of(minor int) Version { return Version(minor - firstMinor) }
 
 // Parse parses a release as "1.33" or "v1.33". The server need not be able to emulate it; see Known.
@@ -62,7 +62,7 @@ func Parse(text string) (Version, error) {
 
 func unknown(text string) error { return fmt.Errorf("release %q: want one of %s", text, Names()) }
 
-// Known says that a server can be this release.
+// Known reports whether a server can be this release.
 func (v Version) Known() bool { return v >= Oldest && v <= Newest }
 
 // Names lists the releases that a server can be, for messages.
@@ -74,13 +74,13 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Major is the first number of the release.
+// Major returns the first number of the release.
 func (Version) Major() int { return major }
 
-// Minor is the second number of the release.
+// Minor returns the second number of the release.
 func (v Version) Minor() int { return firstMinor + int(v) }
 
-// String is the release as "1.33".
+// String returns the release as "1.33".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", major, v.Minor()) }
 
 // span is in which releases something is there, as minor numbers: from since, or since before the
@@ -97,7 +97,7 @@ func (s span) has(v Version) bool {
 // release; all others are a binary of the newest that emulates the release.
 func (v Version) Emulated() bool { return v > Oldest }
 
-// Binary is the release of the binary that a server says it is.
+// Binary returns the release of the binary that a server says it is.
 func (v Version) Binary() Version {
 	if v.Emulated() {
 		return Newest
@@ -105,9 +105,9 @@ func (v Version) Binary() Version {
 	return v
 }
 
-// MinCompatibility is the release that the other servers of a cluster must at least be, if
+// MinCompatibility returns the release that the other servers of a cluster must at least be, if
 // --min-compatibility-version does not say: the one before, if the binary can be that.
 func (v Version) MinCompatibility() Version { return max(v-1, v.Floor()) }
 
-// Floor is the oldest release that the binary of a release can emulate, and be compatible with.
+// Floor returns the oldest release that the binary of a release can emulate, and be compatible with.
 func (v Version) Floor() Version { return v.Binary() - 3 }

@@ -178,7 +178,7 @@ func TestTableIsTheText(t *testing.T) {
 	}
 }
 
-// since is the oldest release for which ok holds.
+// since returns the oldest release for which ok holds.
 func since(ok func(release.Version) bool) string {
 	for _, v := range release.All() {
 		if ok(v) {

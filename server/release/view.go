@@ -16,7 +16,7 @@ type viewKey struct {
 	whole bool
 }
 
-// View says which fields the types of the API have in a release, for the code that reads and writes them.
+// View returns which fields the types of the API have in a release, for the code that reads and writes them.
 func (v Version) View() *view.View { return viewKey{v, false}.view() }
 
 // Whole is View with the fields of all releases, for programs that move objects and must not lose anything.
@@ -36,7 +36,7 @@ func (k viewKey) view() *view.View {
 	return made.(*view.View)
 }
 
-// nulls says whether a field is written as null where it is empty.
+// nulls reports whether a field is written as null where it is empty.
 func (v Version) nulls(t reflect.Type, field string) bool {
 	return !v.Has(EmptyLeftOut) && nulled[removed.PackagePath(t.PkgPath())+"."+t.Name()+"."+field]
 }

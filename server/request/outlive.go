@@ -39,7 +39,7 @@ func (s *Scope) Returned(panicked any) {
 	begin(panicked)
 }
 
-// Panicked is the value of the panic that ended the answer, for functions of AtEnd; nil: none.
+// Panicked returns the value of the panic that ended the answer, for functions of AtEnd; nil: none.
 func (s *Scope) Panicked() any { return s.panicked }
 
 // Ended is called when the answer has ended, with the value of a panic of its goroutine, or nil. It returns

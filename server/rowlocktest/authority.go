@@ -84,7 +84,7 @@ func (a *authority) certify(t *x509.Certificate, key any, lasts time.Duration) (
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), err
 }
 
-// sign is the signer of the controller csrsigning.
+// sign returns the signer of the controller csrsigning.
 func (a *authority) sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, lasts time.Duration) ([]byte, error) {
 	if err := r.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("the request's signature: %w", err)

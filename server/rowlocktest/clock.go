@@ -28,7 +28,7 @@ func (c *Clock) copy() *Clock {
 	return other
 }
 
-// Now is the server's time.
+// Now returns the server's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *Clock) tells(fn func()) {
 	c.tell = fn
 }
 
-// state is how much time has passed, and the channel that the next move closes.
+// state returns how much time has passed, and the channel that the next move closes.
 func (c *Clock) state() (time.Duration, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// differences are the changes of an object by a write, one text a field.
+// differences returns the changes of an object by a write, one text a field.
 func differences(c *sqlstore.Change) []string {
 	switch {
 	case c.Deleted:
@@ -93,7 +93,7 @@ func isMap(v any) bool {
 	return ok
 }
 
-// named says that all elements of a list have names.
+// named reports whether all elements of a list have names.
 func named(v any) bool {
 	list, ok := v.([]any)
 	return ok && !slices.ContainsFunc(list, func(one any) bool { return label(one) == "" })

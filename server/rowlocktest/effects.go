@@ -23,7 +23,7 @@ type Effect struct {
 	call  func(ctx context.Context, removed <-chan struct{}) error // of a webhook; nil: none
 }
 
-// String is the effect's name.
+// String returns the effect's name.
 func (e Effect) String() string { return e.name }
 
 // Conflict answers 409, as if another had written first. Nothing is done.
@@ -142,14 +142,14 @@ func Answer(name string, serve func(w http.ResponseWriter, r *http.Request, next
 	return Effect{name: name, serve: func(w http.ResponseWriter, r *http.Request, next http.Handler, _ <-chan struct{}) { serve(w, r, next) }}
 }
 
-// fails is an effect that answers with an error.
+// fails returns an effect that answers with an error.
 func fails(name string, err func(what schema.GroupResource, name string) *apierrors.StatusError) Effect {
 	return Effect{name: name, serve: func(w http.ResponseWriter, r *http.Request, _ http.Handler, _ <-chan struct{}) {
 		answer(w, err(resource(r)))
 	}}
 }
 
-// resource is the resource of a request.
+// resource returns the resource of a request.
 func resource(r *http.Request) (schema.GroupResource, string) {
 	info := request.From(r.Context()).Info
 	return schema.GroupResource{Group: info.Group, Resource: info.Resource}, nameOf(info, r)

@@ -75,7 +75,7 @@ func (s *Server) Inject(f Fault) *Injected {
 	return i
 }
 
-// forgotten is the group of a resource if a fault names none and the core group has no such resource: it
+// forgotten returns the group of a resource if a fault names none and the core group has no such resource: it
 // would have no effect. "" for unknown resources, which may be added later.
 func (s *Server) forgotten(f Fault) (group string) {
 	plural, _, _ := strings.Cut(f.Resource, "/")
@@ -91,7 +91,7 @@ func (s *Server) forgotten(f Fault) (group string) {
 	return group
 }
 
-// Hits is how often the rule had its effect.
+// Hits returns how often the rule had its effect.
 func (i *Injected) Hits() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -131,7 +131,7 @@ func (f *faults) clear() {
 	}
 }
 
-// strikes counts something that matches, and says whether it goes wrong.
+// strikes counts something that matches, and reports whether it goes wrong.
 func (i *Injected) strikes() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -148,7 +148,7 @@ func (i *Injected) strikes() bool {
 	return true
 }
 
-// find is the first rule that matches and applies.
+// find returns the first rule that matches and applies.
 func (f *faults) find(matches func(*Injected) bool) *Injected {
 	f.mu.Lock()
 	list := f.list
@@ -191,7 +191,7 @@ func (i *Injected) means(scope *request.Scope, r *http.Request) bool {
 // mostBody is how much of a body is looked through for the name of an object: all that a server takes.
 const mostBody = 2 * budget.MostObject
 
-// nameOf is the name in a request.
+// nameOf returns the name in a request.
 func nameOf(info *request.Info, r *http.Request) string {
 	if info.Name != "" || info.Verb != "create" || r.Body == nil {
 		return info.Name

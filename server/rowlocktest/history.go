@@ -39,7 +39,7 @@ func (s *Server) History(gvr schema.GroupVersionResource, namespace, name string
 	return h
 }
 
-// key is where an object is stored.
+// key returns where an object is stored.
 func (s *Server) key(gvr schema.GroupVersionResource, namespace, name string) sqlstore.Key {
 	s.t.Helper()
 	s.plane.Server.Custom.Follow()
@@ -85,7 +85,7 @@ func (s *Server) changes(after int64, each func(*sqlstore.Change) error) error {
 	}
 }
 
-// Transitions are the values that a field went through, each once in a row, as text; "" is
+// Transitions returns the values that a field went through, each once in a row, as text; "" is
 // none. A path names fields, and elements of lists by their field type, name or key, or by
 // their number:
 //
@@ -103,7 +103,7 @@ func (h History) Transitions(path ...string) (values []string) {
 	return values
 }
 
-// String is the history as a table, a line for each write.
+// String returns the history as a table, a line for each write.
 func (h History) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -116,7 +116,7 @@ func (h History) String() string {
 	return b.String()
 }
 
-// Since are the versions after a revision.
+// Since returns the versions after a revision.
 func (h History) Since(revision int64) History {
 	for i, v := range h {
 		if v.Revision > revision {
@@ -126,7 +126,7 @@ func (h History) Since(revision int64) History {
 	return nil
 }
 
-// field is the text of the value at a path; "" if there is none.
+// field returns the text of the value at a path; "" if there is none.
 func field(v any, path []string) string {
 	for _, step := range path {
 		switch in := v.(type) {
@@ -164,7 +164,7 @@ func label(v any) string {
 	return ""
 }
 
-// text is how a value is shown.
+// text returns how a value is shown.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -179,5 +179,5 @@ func text(v any) string {
 	return string(data)
 }
 
-// Revision is the newest revision.
+// Revision returns the newest revision.
 func (s *Server) Revision() int64 { return s.plane.Store.Applied() }

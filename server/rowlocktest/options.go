@@ -58,13 +58,13 @@ func RuntimeConfig(pairs ...string) Option {
 	return func(o *options) { o.embed.RuntimeConfig = append(o.embed.RuntimeConfig, pairs...) }
 }
 
-// MaxObjectBytes is the size of the largest object, as JSON: 1.5 MiB, the default, to 32 MiB.
+// MaxObjectBytes returns the size of the largest object, as JSON: 1.5 MiB, the default, to 32 MiB.
 func MaxObjectBytes(n int64) Option { return func(o *options) { o.embed.MaxObjectBytes = n } }
 
 // Past serves the group history.rowlock.dev, as the binary does by default.
 func Past() Option { return func(o *options) { o.past = true } }
 
-// Retention is how long past versions of objects are kept, by the server's Clock. The default is a year, so
+// Retention returns how long past versions of objects are kept, by the server's Clock. The default is a year, so
 // that histories are complete.
 func Retention(d time.Duration) Option { return func(o *options) { o.embed.Retention = d } }
 
@@ -97,7 +97,7 @@ func collect(list []Option) options {
 	return o
 }
 
-// own are the definitions in addition to those in folders.
+// own returns the definitions in addition to those in folders.
 func (o *options) own() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	list := slices.Clone(o.definitions)
 	for _, k := range o.kinds {

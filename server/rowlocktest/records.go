@@ -83,7 +83,7 @@ func (r *Recording) Requests() []Request {
 	return slices.Clone(r.list)
 }
 
-// String is the recording as a table.
+// String returns the recording as a table.
 func (r *Recording) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -249,7 +249,7 @@ func (s *Server) explain(q *Request, before int64, e *echo) {
 	})
 }
 
-// stored is the key of a resource's objects.
+// stored returns the key of a resource's objects.
 func (s *Server) stored(group, plural string) (string, bool) {
 	for _, res := range s.plane.Server.Config().Catalogue.All() {
 		if res.Group == group && res.Plural == plural && res.Storage != nil {

@@ -130,7 +130,7 @@ func (s *Server) AsServiceAccount(namespace, name string) *rest.Config {
 	return s.As("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 }
 
-// Clock is the server's.
+// Clock returns the server's.
 func (s *Server) Clock() *Clock { return s.clock }
 
 // Snapshot is the state of a server at one moment.

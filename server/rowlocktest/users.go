@@ -27,7 +27,7 @@ func (k *tokens) AuthenticateToken(_ context.Context, token string, _ []string) 
 	return &authx.Authenticated{Identity: who}, who != nil, nil
 }
 
-// Token is a bearer token of a user in groups.
+// Token returns a bearer token of a user in groups.
 func (s *Server) Token(user string, groups ...string) string {
 	s.tokens.mu.Lock()
 	defer s.tokens.mu.Unlock()
@@ -78,7 +78,7 @@ func cutGroup(subject string) (string, bool) {
 	return "", false
 }
 
-// Rule is a rule for Allow: verbs on resources of a group, such as "pods" or "pods/status".
+// Rule returns a rule for Allow: verbs on resources of a group, such as "pods" or "pods/status".
 func Rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }

@@ -83,7 +83,7 @@ func (e *events) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// frame is how long the first event is; 0: it is not whole.
+// frame returns how long the first event is; 0: it is not whole.
 func (e *events) frame() int {
 	if strings.Contains(e.Header().Get("Content-Type"), "protobuf") {
 		if len(e.part) < 4 {

@@ -175,7 +175,7 @@ func (b *documentBuilder) paths(key string) ([]pathItem, []*kinds.Resource) {
 	return out, of
 }
 
-// roots are the documents about everything but resources.
+// roots returns the documents about everything but resources.
 func (b *documentBuilder) roots() map[string]pathItem {
 	out := fixedRoots()
 	for _, r := range b.resources {
@@ -237,7 +237,7 @@ func (b *documentBuilder) schemas(paths []pathItem, of []*kinds.Resource) (map[s
 	return wanted, nil
 }
 
-// marked is a definition with the description of its kind.
+// marked returns a definition with the description of its kind.
 func marked(raw json.RawMessage, name string, marks map[string][]gvkMark, selectable map[string][]selectableMark) (json.RawMessage, error) {
 	out, err := mark(raw, marks[name])
 	if fields, custom := selectable[name]; err == nil && custom {
@@ -269,7 +269,7 @@ func (b *documentBuilder) openAPI3(key string) (*document, error) {
 	return doc, err
 }
 
-// tagged is a document of which the tag is known: the one that there is, one of custom kinds
+// tagged returns a document of which the tag is known: the one that there is, one of custom kinds
 // without its text, or else the document itself.
 func (b *documentBuilder) tagged(key string) (*document, error) {
 	of := b.byKey[key]
@@ -285,7 +285,7 @@ func (b *documentBuilder) tagged(key string) (*document, error) {
 	return &document{etag: fmt.Sprintf("%X", sha512.Sum512(text)), modified: b.Now(), resources: of}, err
 }
 
-// text3 is the text of a document of version 3, nil for an unknown key, and what it describes.
+// text3 returns the text of a document of version 3, nil for an unknown key, and what it describes.
 func (b *documentBuilder) text3(key string) ([]byte, []*kinds.Resource, error) {
 	paths, of := b.paths(key)
 	if paths == nil {
@@ -352,7 +352,7 @@ func (b *documentBuilder) openAPI2(parts []*swaggerPart) (tree, error) {
 	}, nil
 }
 
-// swaggerOf is a definition as OpenAPI 2 has it.
+// swaggerOf returns a definition as OpenAPI 2 has it.
 func (b *documentBuilder) swaggerOf(name string, node any) any {
 	if b.custom[name] {
 		return swaggerOfCustom(node)

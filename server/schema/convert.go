@@ -149,7 +149,7 @@ func (c *converter) operation(op tree) tree {
 	return out
 }
 
-// content is a schema for each media type.
+// content returns a schema for each media type.
 func content(types any, schema any) tree {
 	out := tree{}
 	for _, t := range asList(types) {

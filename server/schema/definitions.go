@@ -40,7 +40,7 @@ func embedded(packed string) string {
 // definitions are OpenAPI 3 schemas by name, still encoded.
 type definitions map[string]json.RawMessage
 
-// undescribed are the definitions of a release as they are in the file, by the names of the Go types:
+// undescribed returns the definitions of a release as they are in the file, by the names of the Go types:
 // with empty descriptions.
 func undescribed(v release.Version) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
@@ -63,7 +63,7 @@ func typeOf(name string) release.Type {
 	return release.TypeNamed(name[:dot], name[dot+1:])
 }
 
-// Definitions are the OpenAPI 3 schemas of a name and of all that it refers to, without
+// Definitions returns the OpenAPI 3 schemas of a name and of all that it refers to, without
 // descriptions, with the fields of all releases.
 func Definitions(v release.Version, name string) map[string]json.RawMessage {
 	defs := make(definitions, 600)

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// served are the decoded definitions of the OpenAPI 2 document, which has all of them.
+// served returns the decoded definitions of the OpenAPI 2 document, which has all of them.
 func served(t *testing.T) map[string]definition {
 	t.Helper()
 	var document struct{ Definitions map[string]definition }

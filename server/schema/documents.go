@@ -35,7 +35,7 @@ type Documents struct {
 	CustomDigest func(*kinds.Resource) string
 	// Others tell of the documents of other servers; nil: there are none. Set before first use.
 	Others Others
-	// CBOR says that bodies may be CBOR.
+	// CBOR means that bodies may be CBOR.
 	CBOR bool
 	// Now is the clock for Last-Modified and Expires.
 	Now func() time.Time
@@ -166,7 +166,7 @@ func (d *Documents) renumber(number uint64) {
 	}
 }
 
-// documentKey is the key of the document that describes a resource.
+// documentKey returns the key of the document that describes a resource.
 func documentKey(r *kinds.Resource) string {
 	if r.Group == "" {
 		return "api/" + r.Version
@@ -174,7 +174,7 @@ func documentKey(r *kinds.Resource) string {
 	return "apis/" + r.APIVersion()
 }
 
-// knows says whether there is such a document. The caller holds mu.
+// knows reports whether there is such a document. The caller holds mu.
 func (d *Documents) knows(w wanted) bool {
 	if w.version2 || w.key == "" || len(d.byKey[w.key]) > 0 {
 		return true

@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// DefinitionText is the file of definitions.
+// DefinitionText returns the file of definitions.
 func DefinitionText() string { return embedded(packedDefinitions) }
 
 // Undescribed yields the lines of the file, by the names that documents use.
@@ -26,7 +26,7 @@ func (d *Documents) Made() []byte {
 	return d.made.packed
 }
 
-// Whole is the text of a document of version 3, made with all definitions whether it needs them or not.
+// Whole returns the text of a document of version 3, made with all definitions whether it needs them or not.
 func (d *Documents) Whole(key string) ([]byte, error) {
 	now := d.state(wanted{key: key})
 	b, err := d.newBuilder(&now)
@@ -50,7 +50,7 @@ func Outline(text []byte) (asJSON, wire []byte) {
 	return o.appendJSON(nil, testMarks()), o.appendWire(nil, testMarks())
 }
 
-// Rewritten is the output of Outline, made from OpenAPI 3.
+// Rewritten returns the output of Outline, made from OpenAPI 3.
 func Rewritten(version3 []byte) (asJSON, wire []byte, err error) {
 	for _, m := range []struct {
 		name string
@@ -81,7 +81,7 @@ func (d *Documents) Sweep() int { return d.sweep() }
 // Large sets how many bytes a form of version 2 has that is not kept for long.
 func (d *Documents) Large(bytes int) { d.large2 = bytes }
 
-// Kept are how many bytes the documents of custom kinds take.
+// Kept returns how many bytes the documents of custom kinds take.
 func (d *Documents) Kept() (n int) {
 	for _, doc := range d.documents {
 		if d.customs(doc.resources) {

@@ -74,7 +74,7 @@ func (d *Documents) sweep() (left int) {
 	return left
 }
 
-// size2 is how many bytes the parts of a form of the document of version 2 have, compressed.
+// size2 returns how many bytes the parts of a form of the document of version 2 have, compressed.
 func (d *Documents) size2(protobuf bool) (n int) {
 	for _, p := range d.swaggerParts {
 		of := []*piece{p.paths, p.schemas}

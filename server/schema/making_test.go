@@ -66,7 +66,7 @@ func (s *slow) asks(ctx context.Context, user, path string) chan *httptest.Respo
 	return answered
 }
 
-// code is the status of an answer, 0 if there is none yet.
+// code returns the status of an answer, 0 if there is none yet.
 func code(answered chan *httptest.ResponseRecorder) int {
 	synctest.Wait()
 	select {

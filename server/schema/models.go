@@ -24,7 +24,7 @@ func modelsOf(root *Shape, kind apischema.GroupVersionKind) models {
 	return m
 }
 
-// modelName is a name without the characters that would end it in a reference.
+// modelName returns a name without the characters that would end it in a reference.
 func modelName(s *Shape) string { return strings.NewReplacer("/", ".", " ", "-").Replace(s.model) }
 
 func refTo(name string) *spec.Schema { return spec.RefSchema("#/components/schemas/" + name) }

@@ -116,7 +116,7 @@ func lowerFirst(s string) string {
 	return string(unicode.ToLower(r)) + s[n:]
 }
 
-// article is a noun with its article before it: "an Ingress".
+// article returns a noun with its article before it: "an Ingress".
 func article(noun string) string {
 	if noun != "" && strings.ContainsRune("aeiouAEIOU", rune(noun[0])) {
 		return "an " + noun
@@ -282,7 +282,7 @@ func (b *pathBuilder) delete() *operation {
 	return op
 }
 
-// rootPath is a path of a document that belongs to no resource.
+// rootPath returns a path of a document that belongs to no resource.
 func rootPath(path, answer, text, id, tag string) pathItem {
 	op := operation{
 		method: "get", id: id, tag: tag, text: text, answer: answer,

@@ -33,7 +33,7 @@ type described struct {
 	Type, Description string
 }
 
-// swagger is a document of version 2, with references to parameters followed.
+// swagger returns a document of version 2, with references to parameters followed.
 func swagger(t *testing.T, d *schema.Documents) map[string]map[string]method {
 	t.Helper()
 	var doc struct {

@@ -215,7 +215,7 @@ var ownForm = func() (t [256]bool) {
 	return t
 }()
 
-// ownEscape is the length of an escape as encoding/json writes it, or 0.
+// ownEscape returns the length of an escape as encoding/json writes it, or 0.
 func ownEscape(text []byte) int {
 	switch text[1] {
 	case '"', '\\', 'n', 'r', 't':

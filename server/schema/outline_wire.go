@@ -175,7 +175,7 @@ func nested(b []byte, field protowire.Number, of func(b []byte) []byte) []byte {
 	return b
 }
 
-// listed is a definition of a part in the message of definitions.
+// listed returns a definition of a part in the message of definitions.
 func listed(b []byte, name string, of func(b []byte) []byte) []byte {
 	return nested(b, 1, func(b []byte) []byte {
 		b = text(b, 1, name)
@@ -183,7 +183,7 @@ func listed(b []byte, name string, of func(b []byte) []byte) []byte {
 	})
 }
 
-// decoded is a schema as gnosticWriter takes it.
+// decoded returns a schema as gnosticWriter takes it.
 func decoded(encoded []byte) (tree, error) {
 	dec := json.NewDecoder(bytes.NewReader(encoded))
 	dec.UseNumber()

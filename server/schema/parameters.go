@@ -44,7 +44,7 @@ var options = sync.OnceValue(func() map[string][]parameter {
 	return out
 })
 
-// queryOf are the fields of a type that stand in a query, so no structs.
+// queryOf returns the fields of a type that stand in a query, so no structs.
 func queryOf(t reflect.Type, texts map[string]string) (out []parameter) {
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -69,7 +69,7 @@ func queryKind(t reflect.Type) string {
 	return ""
 }
 
-// query are the parameters of some kinds of options, as the release has them.
+// query returns the parameters of some kinds of options, as the release has them.
 func (b *pathBuilder) query(kinds ...string) (out []parameter) {
 	for _, kind := range kinds {
 		for _, p := range options()[kind] {

@@ -39,7 +39,7 @@ const (
 	behindPaths       = 2
 )
 
-// custom says that all resources of a version are custom ones whose schemas differ.
+// custom means that all resources of a version are custom ones whose schemas differ.
 func (d *Documents) customs(of []*kinds.Resource) bool {
 	return d.CustomDigest != nil && len(of) > 0 && !slices.ContainsFunc(of, func(r *kinds.Resource) bool { return d.CustomDigest(r) == "" })
 }
@@ -159,7 +159,7 @@ func (b *documentBuilder) describe(p *swaggerPart) (described, error) {
 	return out, nil
 }
 
-// members are the definitions as they continue an object.
+// members returns the definitions as they continue an object.
 func (all described) members() (*piece, error) {
 	var text []byte
 	for i := range all {
@@ -173,7 +173,7 @@ func (all described) members() (*piece, error) {
 	return newPiece(text)
 }
 
-// protobuf is the part in that form.
+// protobuf returns the part in that form.
 func (p *swaggerPart) protobuf(all described) (*piece, error) {
 	paths, err := p.paths.text()
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *swaggerPart) protobuf(all described) (*piece, error) {
 	return newPiece(wire)
 }
 
-// base is the document without custom kinds: it includes the definitions that the parts refer to, and
+// base returns the document without custom kinds: it includes the definitions that the parts refer to, and
 // definitions of other servers get no names that parts have.
 func (b *documentBuilder) base(parts []*swaggerPart, others []*Swagger) (tree, error) {
 	doc, err := b.openAPI2(parts)

@@ -70,7 +70,7 @@ func (all pieces) etag() string {
 	return fmt.Sprintf("%X", sum.Sum(nil))
 }
 
-// gzip is the document as one gzip stream.
+// gzip returns the document as one gzip stream.
 func (all pieces) gzip() *pieceReader {
 	r := &pieceReader{}
 	var crc, size uint32
@@ -85,7 +85,7 @@ func (all pieces) gzip() *pieceReader {
 	return r
 }
 
-// plain is the document as it is; a piece is unpacked when it is read.
+// plain returns the document as it is; a piece is unpacked when it is read.
 func (all pieces) plain() *pieceReader {
 	r := &pieceReader{}
 	for _, p := range all {
@@ -154,7 +154,7 @@ func (r *pieceReader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// joinCRC is the checksum of two texts that follow each other, from the checksums of both and the length of
+// joinCRC returns the checksum of two texts that follow each other, from the checksums of both and the length of
 // the second one: the first checksum, times x to the power of the number of bits in the second text, modulo
 // the polynomial of the checksum, plus the second checksum.
 func joinCRC(first, second uint32, length int64) uint32 {

@@ -82,7 +82,7 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 	serve3(w, r, key, typ, doc, d.Now())
 }
 
-// asker is the user whose turn it is to have a document made.
+// asker returns the user whose turn it is to have a document made.
 func asker(r *http.Request) string {
 	if user := request.From(r.Context()).User; user != nil {
 		return user.Name

@@ -253,7 +253,7 @@ func (s *shapes) fields(t reflect.Type, owner string, at []int) ([]Field, error)
 	return out, nil
 }
 
-// zeroDefault is the meaning of an absent field of a plain type without omitempty.
+// zeroDefault returns the meaning of an absent field of a plain type without omitempty.
 func zeroDefault(t reflect.Type) any {
 	switch t.Kind() {
 	case reflect.String:

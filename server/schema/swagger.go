@@ -86,7 +86,7 @@ func (all *swaggerParts) need(raw json.RawMessage, part *swaggerParts) {
 	}
 }
 
-// references are the names that a text refers to, with where they begin and end.
+// references returns the names that a text refers to, with where they begin and end.
 func references(raw []byte, prefix string) func(yield func(name string, at int) bool) {
 	quoted := []byte(`"` + prefix)
 	return func(yield func(string, int) bool) {
@@ -177,7 +177,7 @@ func freeNames(parts map[string]json.RawMessage, there tree) map[string]string {
 	return names
 }
 
-// same says whether two definitions differ in nothing but their descriptions, and the kinds
+// same reports whether two definitions differ in nothing but their descriptions, and the kinds
 // that they are marked with.
 func same(a json.RawMessage, b any) bool {
 	other, err := json.Marshal(b)
@@ -188,7 +188,7 @@ func same(a json.RawMessage, b any) bool {
 	return one != nil && bytes.Equal(one, two)
 }
 
-// core is a definition without descriptions.
+// core returns a definition without descriptions.
 func core(raw []byte) []byte {
 	var node any
 	if json.Unmarshal(raw, &node) != nil {
@@ -219,7 +219,7 @@ func undescribe(node any) any {
 	return node
 }
 
-// pointed is a text whose references use the new names.
+// pointed returns a text whose references use the new names.
 func pointed(raw json.RawMessage, names map[string]map[string]string) json.RawMessage {
 	for _, prefix := range []string{definitionRef, parameterRef} {
 		var out []byte

@@ -40,7 +40,7 @@ func New(catalogue *kinds.Catalogue) *Schemas {
 	return &Schemas{shapes: shapes{view: of.View(), newer: of.Emulated()}, catalogue: catalogue, typed: make(map[typeAndKind]merging.Converter)}
 }
 
-// Catalogue is the catalogue that the schemas are of.
+// Catalogue returns the catalogue that the schemas are of.
 func (s *Schemas) Catalogue() *kinds.Catalogue { return s.catalogue }
 
 // Converter gives each object its merge type, by its kind.
@@ -63,7 +63,7 @@ func (s *Schemas) converter(obj runtime.Object) (merging.Converter, error) {
 	return managedfields.NewDeducedTypeConverter(), nil
 }
 
-// shown is an object as clients see it, if the tags of its type say otherwise. Nulls in only its
+// shown returns an object as clients see it, if the tags of its type say otherwise. Nulls in only its
 // metadata do not count: no manager owns empty fields there.
 func (s *Schemas) shown(obj runtime.Object) (runtime.Object, error) {
 	t := reflect.TypeOf(obj)
@@ -80,7 +80,7 @@ func (s *Schemas) shown(obj runtime.Object) (runtime.Object, error) {
 	return u, nil
 }
 
-// nullsInside says whether there are fields of a kind, but for its metadata, that are written as null.
+// nullsInside reports whether there are fields of a kind, but for its metadata, that are written as null.
 func (s *Schemas) nullsInside(t reflect.Type) bool {
 	if s.view == nil || !s.view.NullsAny(t) {
 		return false
@@ -98,7 +98,7 @@ func (s *Schemas) ConverterAs(t reflect.Type) merging.Converter {
 	}, s.shown)
 }
 
-// Merging is the schema of an object for a merge.
+// Merging returns the schema of an object for a merge.
 func (s *Schemas) Merging(obj runtime.Object) (merging.Schema, error) {
 	return merging.SchemaFor(s.Converter(), obj)
 }

@@ -30,7 +30,7 @@ import (
 // issuer is the issuer of the tokens of service accounts.
 const issuer = "https://kubernetes.default.svc"
 
-// Complete is an option: the server is the one that `rowlock serve` runs with flags, of which it knows
+// Complete returns an option: the server is the one that `rowlock serve` runs with flags, of which it knows
 // --emulated-version, --runtime-config and --feature-gates. Node agents and roles decide on requests, the
 // cluster's own roles exist, anonymous requests are allowed, all paths that are no stored objects are served,
 // and features that are off by default are off unless a flag turns them on.

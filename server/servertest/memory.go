@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/watches"
 )
 
-// InMemory is a handler for the contents of a cache, without a server around it. There is no store: reads
+// InMemory returns a handler for the contents of a cache, without a server around it. There is no store: reads
 // must name resource version 0, or one that the cache has reached.
 func InMemory(catalogue *kinds.Catalogue, c *cache.Cache) http.Handler {
 	stored := objects.New(catalogue, nil, c)

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/plugins"
 )
 
-// Plain is an option for tests of the verbs themselves: every request is the admin's, with all permissions,
+// Plain returns an option for tests of the verbs themselves: every request is the admin's, with all permissions,
 // no controller does anything, and of admission plugins only those named run, and then those given.
 func Plain(names []string, more ...admission.Plugin) func(*server.Config) {
 	return func(c *server.Config) {

@@ -125,7 +125,7 @@ func replay(t *testing.T, folder string, option func(*server.Config), patterns .
 	}
 }
 
-// differences are the steps of recordings of later releases whose answers are known to differ, as "1.36 SCENARIO STEP".
+// differences returns the steps of recordings of later releases whose answers are known to differ, as "1.36 SCENARIO STEP".
 func differences(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "e2e/testdata/releases/differences.txt"))
@@ -165,7 +165,7 @@ type AuditEvents struct {
 	all [][]byte
 }
 
-// Record is an option: requests are recorded as a policy says.
+// Record returns an option: requests are recorded as a policy says.
 func (e *AuditEvents) Record(policy *audit.Policy) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Audit = &audit.Auditor{Policy: policy, Sinks: []audit.Sink{e}, Metrics: audit.NewMetrics(), Clock: time.Now}
@@ -180,7 +180,7 @@ func (e *AuditEvents) Take(event []byte) error {
 	return nil
 }
 
-// All are the events so far.
+// All returns the events so far.
 func (e *AuditEvents) All() [][]byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -199,7 +199,7 @@ func unmanaged(c *server.Config) {
 	c.Controllers.Runs = func(name string) bool { return !slices.Contains(byDefault, name) && !slices.Contains(named, name) }
 }
 
-// root is the top of the repository.
+// root returns the top of the repository.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

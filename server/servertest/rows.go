@@ -43,7 +43,7 @@ func (s *Server) Remove(resource, namespace, name string) {
 	}
 }
 
-// ConfigMap is an object for Put in namespace ns. Labels are the inside of a JSON object.
+// ConfigMap returns an object for Put in namespace ns. Labels are the inside of a JSON object.
 func ConfigMap(name, labels, data string) string {
 	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u-%s","labels":{%s}},"data":{"v":%q}}`,
 		name, name, labels, data)

@@ -85,7 +85,7 @@ func Start(t testing.TB, options ...func(*server.Config)) *Server {
 	return &Server{Server: s, Store: cfg.Store, URL: "https://" + listener.Addr().String(), Client: client, t: t}
 }
 
-// On is an option: the server keeps its state in a database of the test's own.
+// On returns an option: the server keeps its state in a database of the test's own.
 func On(driver sqlstore.Driver, cfg sqlstore.Config) func(*server.Config) {
 	return func(c *server.Config) { c.Store = sqlstore.New(driver, cfg) }
 }
@@ -93,7 +93,7 @@ func On(driver sqlstore.Driver, cfg sqlstore.Config) func(*server.Config) {
 // Idle is an option: no controller does anything.
 func Idle(c *server.Config) { c.Controllers.Runs = func(string) bool { return false } }
 
-// WithoutTLS is the URL of one more listener of the server's, which speaks HTTP/1.1 alone
+// WithoutTLS returns the URL of one more listener of the server's, which speaks HTTP/1.1 alone
 // and without TLS.
 func (s *Server) WithoutTLS() string {
 	front := httptest.NewServer(s.Handler())

@@ -42,7 +42,7 @@ func limit(s *metav1.Status) {
 	}
 }
 
-// clip is the beginning of a text, and how much follows.
+// clip returns the beginning of a text, and how much follows.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -54,12 +54,12 @@ func clip(text string, most int) string {
 	return fmt.Sprintf("%s ... and %d more bytes", text[:at], len(text)-at)
 }
 
-// more is the cause that represents n others.
+// more returns the cause that represents n others.
 func more(n int) metav1.StatusCause {
 	return metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeTooMany), Message: fmt.Sprintf("%d more errors", n)}
 }
 
-// Invalid is the answer to an object with errors, 422: all of them as the release words them, as far as they fit.
+// Invalid returns the answer to an object with errors, 422: all of them as the release words them, as far as they fit.
 func Invalid(v release.Version, kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
 	causes, texts, seen, words := make([]metav1.StatusCause, 0, min(len(errs), 100)), make([]string, 0, 1), map[string]bool{}, 0
 	for i, err := range errs {

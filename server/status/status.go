@@ -24,7 +24,7 @@ const Modified = "the object has been modified; please apply your changes to the
 const notAllowed = "the server does not allow this method on the requested resource"
 
 // Of converts an error. resource names the requested resource if the error only has a key of the store.
-// unknown says that the answer does not contain the error's text, which belongs in the log.
+// unknown means that the answer does not contain the error's text, which belongs in the log.
 func Of(err error, resource schema.GroupResource) (st *metav1.Status, unknown bool) {
 	var api apierrors.APIStatus
 	if errors.As(err, &api) {
@@ -98,7 +98,7 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 	return nil
 }
 
-// unsealed is the answer to a write whose value cannot be encrypted: the reason, without the provider and the
+// unsealed returns the answer to a write whose value cannot be encrypted: the reason, without the provider and the
 // key. It always says that the key is unavailable, whatever a plugin's text, because the server detects this
 // failure by that.
 func unsealed(e *sqlstore.SealError) *apierrors.StatusError {
@@ -122,7 +122,7 @@ func unavailable(text string) *apierrors.StatusError {
 	return e
 }
 
-// Future is the answer to a version that the server has not seen yet.
+// Future returns the answer to a version that the server has not seen yet.
 func Future(asked, current int64) *apierrors.StatusError {
 	e := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
 	e.ErrStatus.Details.Causes = []metav1.StatusCause{{
@@ -142,7 +142,7 @@ func Show(err error) error {
 	return Plain(err.Error())
 }
 
-// Plain is a 500 without a reason but with the text of the error, for errors that stock servers show and
+// Plain returns a 500 without a reason but with the text of the error, for errors that stock servers show and
 // clients match.
 func Plain(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -150,12 +150,12 @@ func Plain(message string) *apierrors.StatusError {
 	}}
 }
 
-// NoResource is the 404 for a version, resource or subresource that is not served.
+// NoResource returns the 404 for a version, resource or subresource that is not served.
 func NoResource() *apierrors.StatusError {
 	return bare(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 }
 
-// NotAllowed is the 405 for a method that a resource does not have.
+// NotAllowed returns the 405 for a method that a resource does not have.
 func NotAllowed() *apierrors.StatusError {
 	return bare(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, notAllowed)
 }
@@ -166,7 +166,7 @@ func bare(code int32, reason metav1.StatusReason, message string) *apierrors.Sta
 	}}
 }
 
-// TooLarge is the 413 for a request body over limit bytes.
+// TooLarge returns the 413 for a request body over limit bytes.
 func TooLarge(limit int64) *metav1.Status {
 	s := apierrors.NewRequestEntityTooLargeError("limit is " + strconv.FormatInt(limit, 10)).Status()
 	return finish(&s)

@@ -50,7 +50,7 @@ var wordings = []wording{
 	{release.Singulars, field.ErrorTypeTooMany, nil, lazy(`^(must have at most 1 item)$`), "${1}s"},
 }
 
-// Body is an error as a release words it, without the name of the field.
+// Body returns an error as a release words it, without the name of the field.
 func Body(v release.Version, err *field.Error) string {
 	detail := err.Detail
 	for i := range wordings {
@@ -70,7 +70,7 @@ func Body(v release.Version, err *field.Error) string {
 	return body
 }
 
-// Selector is a release's message for an invalid selector.
+// Selector returns a release's message for an invalid selector.
 func Selector(v release.Version, err error) string {
 	text := err.Error()
 	for i := range wordings {
@@ -84,10 +84,10 @@ func Selector(v release.Version, err error) string {
 	return text
 }
 
-// Text is an error as a release words it.
+// Text returns an error as a release words it.
 func Text(v release.Version, err *field.Error) string { return err.Field + ": " + Body(v, err) }
 
-// valueInGo is the value that an error is about, in the syntax of Go.
+// valueInGo returns the value that an error is about, in the syntax of Go.
 func valueInGo(err *field.Error) string {
 	value := err.BadValue
 	switch err.Type {

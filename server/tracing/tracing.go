@@ -86,7 +86,7 @@ func New(c *Config, s Settings) (*Tracer, error) {
 	return t, nil
 }
 
-// unsent says that spans could not be sent, once a minute at most: they are sent every five
+// unsent logs that spans could not be sent, once a minute at most: they are sent every five
 // seconds, and a collector may be away for long.
 func unsent(log *slog.Logger) otel.ErrorHandlerFunc {
 	var next atomic.Int64 // in nanoseconds

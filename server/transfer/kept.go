@@ -52,7 +52,7 @@ const (
 	identityServer = "kube-apiserver"
 )
 
-// keptPath says why the value at a path is left out; "" if it is not.
+// keptPath returns the reason why the value at a path is left out; "" if it is not.
 func keptPath(path string) string {
 	if why := keptAt[path]; why != "" {
 		return why
@@ -65,7 +65,7 @@ func keptPath(path string) string {
 	return ""
 }
 
-// keptOutside says why the value at a key outside the prefix is left out.
+// keptOutside returns the reason why the value at a key outside the prefix is left out.
 func keptOutside(key string) string {
 	if why := keptKeys[key]; why != "" {
 		return why
@@ -78,7 +78,7 @@ func keptOutside(key string) string {
 	return leftElsewhere
 }
 
-// keptObject says why an object is left out by its key.
+// keptObject returns the reason why an object is left out by its key.
 func (r *Reader) keptObject(at located) string {
 	k := at.key
 	switch {

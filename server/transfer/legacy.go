@@ -51,7 +51,7 @@ var alikeKinds = map[schema.GroupVersionKind]schema.GroupVersion{
 	{Group: "networking.k8s.io", Version: "v1beta1", Kind: "IngressClass"}: {Group: "networking.k8s.io", Version: "v1"},
 }
 
-// likeness is the kind whose Go type reads messages of a kind of the past; ok is false where it has its own.
+// likeness returns the kind whose Go type reads messages of a kind of the past; ok is false where it has its own.
 func likeness(kind schema.GroupVersionKind) (now schema.GroupVersionKind, ok bool) {
 	gv, ok := alikeKinds[kind]
 	if !ok {
@@ -120,7 +120,7 @@ func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec
 	return value, r, unknown, err
 }
 
-// ofPast is an empty object that reads messages of a kind in a version of the past; nil
+// ofPast returns an empty object that reads messages of a kind in a version of the past; nil
 // where none does.
 func (l *layout) ofPast(kind schema.GroupVersionKind) runtime.Object {
 	if now, ok := likeness(kind); ok {

@@ -51,7 +51,7 @@ func readOld(kind schema.GroupVersionKind, value []byte) oldField {
 	return oldField{}
 }
 
-// lastField is the last field of a number in a message, without its tag and length.
+// lastField returns the last field of a number in a message, without its tag and length.
 func lastField(message []byte, number protowire.Number) (field []byte, there bool) {
 	for len(message) > 0 {
 		n, kind, head := protowire.ConsumeTag(message)
@@ -73,7 +73,7 @@ func lastField(message []byte, number protowire.Number) (field []byte, there boo
 	return field, there
 }
 
-// varint is the number in a field; 0 if there is none.
+// varint returns the number in a field; 0 if there is none.
 func varint(field []byte) int64 {
 	v, n := protowire.ConsumeVarint(field)
 	if n < 0 {

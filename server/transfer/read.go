@@ -188,7 +188,7 @@ func (r *Reader) customObject(row sqlstore.Row, plain []byte) (Outcome, error) {
 	return Outcome{Fate: Taken, Row: row}, nil
 }
 
-// claims are the rows of claims of an object on values that are unique in the cluster, which its deletion
+// claims returns the rows of claims of an object on values that are unique in the cluster, which its deletion
 // would release.
 func (r *Reader) claims(ctx context.Context, home *kinds.Resource, obj kinds.Object) ([]sqlstore.Row, error) {
 	if home.Storage.Allocate == nil {

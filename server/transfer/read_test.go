@@ -101,7 +101,7 @@ var forms = []interface {
 	Encode(dst []byte, obj runtime.Object) ([]byte, error)
 }{protobuf.Codec{}, jsoncodec.New(jsoncodec.Settings{})}
 
-// sampled is an object of a kind as it is stored, with something in all its fields.
+// sampled returns an object of a kind as it is stored, with something in all its fields.
 func sampled(r *kinds.Resource, seed int64) kinds.Object {
 	obj := r.New()
 	sample.Fill(rand.New(rand.NewSource(seed)), obj)
@@ -120,7 +120,7 @@ func sampled(r *kinds.Resource, seed int64) kinds.Object {
 	return obj
 }
 
-// keyOf is where a stock server keeps an object.
+// keyOf returns where a stock server keeps an object.
 func keyOf(home *kinds.Resource, obj kinds.Object) string {
 	return "/registry/" + strings.TrimPrefix(home.RegistryKey(obj.GetNamespace(), obj.GetName()), "/registry/")
 }
@@ -148,7 +148,7 @@ func same(t *testing.T, r *kinds.Resource, obj kinds.Object, stored []byte) {
 	}
 }
 
-// normal is the tree of an object, without empty values: neither Protobuf nor a stock server's store tells
+// normal returns the tree of an object, without empty values: neither Protobuf nor a stock server's store tells
 // empty from absent.
 func normal(t *testing.T, obj kinds.Object) any {
 	t.Helper()

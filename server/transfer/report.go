@@ -109,7 +109,7 @@ func (r *Report) lost(field, key string) {
 	one.Keys++
 }
 
-// losses are the warnings of lost.
+// losses returns the warnings of lost.
 func (r *Report) losses() (list []string) {
 	for _, field := range slices.Sorted(maps.Keys(r.byField)) {
 		one := r.byField[field]

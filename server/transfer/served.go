@@ -26,7 +26,7 @@ func (l *layout) Stored(group, plural string, served []string) (resource, versio
 	return resource, version, ok
 }
 
-// Key is the key of a stock server for the object of a row. Errors: foreign.KeyError if no key can name it.
+// Key returns the key of a stock server for the object of a row. Errors: foreign.KeyError if no key can name it.
 func (w *Writer) Key(k sqlstore.Key) (string, error) {
 	key, _, err := w.key(k)
 	return key, err

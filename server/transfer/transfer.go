@@ -81,12 +81,12 @@ func newLayout(prefix string) *layout {
 	return l
 }
 
-// placeOf is the part of a key that names a built-in resource.
+// placeOf returns the part of a key that names a built-in resource.
 func placeOf(r *kinds.Resource) string {
 	return strings.TrimSuffix(strings.TrimPrefix(r.RegistryKey("", ""), DefaultPrefix+"/"), "/")
 }
 
-// path is a key without the prefix; ok is false for one that is not below it.
+// path returns a key without the prefix; ok is false for one that is not below it.
 func (l *layout) path(key string) (string, bool) { return strings.CutPrefix(key, l.prefix+"/") }
 
 // located is a key that was understood.

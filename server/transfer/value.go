@@ -30,7 +30,7 @@ func (r *Reader) open(ctx context.Context, e foreign.Entry) ([]byte, error) {
 	return r.options.Opener.Open(ctx, e.Key, e.Value)
 }
 
-// sealedBy is the provider that a value names, in words that can be shown.
+// sealedBy returns the provider that a value names, in words that can be shown.
 func sealedBy(value []byte) string {
 	rest := value[len(sealedPrefix):]
 	name, _, ok := bytes.Cut(rest[:min(len(rest), 32)], []byte{':'})
@@ -101,7 +101,7 @@ func (l *layout) read(codec codecs.Codec, value []byte, obj runtime.Object) (unk
 	return unknown[:min(len(unknown), maxUnknown)], err
 }
 
-// version is the resource that serves a kind in the version of the value; nil if that may be a version of the
+// version returns the resource that serves a kind in the version of the value; nil if that may be a version of the
 // past.
 func (l *layout) version(home *kinds.Resource, kind schema.GroupVersionKind) (*kinds.Resource, error) {
 	if kind == home.Storage.GVK {
@@ -120,7 +120,7 @@ func misplaced(home *kinds.Resource, kind schema.GroupVersionKind) error {
 	return fmt.Errorf("it is a %s of %s, in the place of a %s of %s", shown(kind.Kind), shown(kind.GroupVersion().String()), home.Storage.GVK.Kind, home.Storage.GVK.GroupVersion())
 }
 
-// shown is a name from a value, in a form that messages may quote.
+// shown returns a name from a value, in a form that messages may quote.
 func shown(name string) string {
 	const most = 64
 	if len(name) > most {

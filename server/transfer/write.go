@@ -18,7 +18,7 @@ type Writer struct{ *layout }
 // NewWriter makes a Writer of keys below a prefix; "" is DefaultPrefix.
 func NewWriter(prefix string) *Writer { return &Writer{newLayout(prefix)} }
 
-// Entry is a stock server's entry for the object of a live row, whose value was decrypted; see the package
+// Entry returns a stock server's entry for the object of a live row, whose value was decrypted; see the package
 // comment for its form. ok is false for a row that is no object, which has no entry. The value is the
 // caller's. Errors: foreign.KeyError for a row that cannot be read, or that no key can name.
 func (w *Writer) Entry(row sqlstore.Row) (e foreign.Entry, ok bool, err error) {

@@ -99,7 +99,7 @@ func (h *Handler) readUpdate(c *Call) (codecs.Codec, []byte, *metav1.UpdateOptio
 	return from, body, options, err
 }
 
-// bodyCodec is the codec of the Content-Type of a body that holds an object.
+// bodyCodec returns the codec of the Content-Type of a body that holds an object.
 func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
 	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), h.Answers.BodyTypes(&c.Request))
 	return h.Answers.Forms.Codec(mediaType), err
@@ -132,7 +132,7 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 	return nil
 }
 
-// recorded is the object of a client for the audit event: with its defaults, in the version of the request. It is made only if
+// recorded returns the object of a client for the audit event: with its defaults, in the version of the request. It is made only if
 // the event has it.
 func recorded(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) runtime.Object {
 	sent, ok := obj.(kinds.Object)

@@ -31,7 +31,7 @@ type Call struct {
 // form is the negotiated form of an answer.
 type form = codecs.Form
 
-// place is the place of an object in the request's namespace, in the version of the request.
+// place returns the place of an object in the request's namespace, in the version of the request.
 func (c *Call) place(name string) objects.Place {
 	p := objects.Place{Resource: c.Resource, Name: name}
 	if c.Sub != nil {
@@ -43,10 +43,10 @@ func (c *Call) place(name string) objects.Place {
 	return p
 }
 
-// Permit is the permit of the request.
+// Permit returns the permit of the request.
 func (c *Call) Permit() permits.Permit { return c.Scope.Permit }
 
-// Write is the write of a request, with its options, its field manager and its dryRun parameter.
+// Write returns the write of a request, with its options, its field manager and its dryRun parameter.
 func (c *Call) Write(options runtime.Object, manager string, dryRun []string) *writes.Request {
 	return &writes.Request{
 		Resource: c.Resource, Sub: c.Sub, Namespace: c.Info.Namespace, Name: c.Info.Name,
@@ -62,7 +62,7 @@ func (c *Call) MatchNamespace(obj metav1.Object) error {
 	return writes.MatchNamespace(c.Write(nil, "", nil), obj)
 }
 
-// On is the write of another object for the same request, such as the budget of an eviction, by a field manager of the server.
+// On returns the write of another object for the same request, such as the budget of an eviction, by a field manager of the server.
 // It has the permit of c, which must cover the write. sub is "" for the object itself.
 func (c *Call) On(r *kinds.Resource, sub, namespace, name, manager string) *writes.Request {
 	req := c.Write(nil, manager, nil)
@@ -96,7 +96,7 @@ func (h *Handler) admissionWeight(c *Call, body []byte, weight int64) int64 {
 	return max(weight, budget.Small)
 }
 
-// liveSize is the size in bytes of the live object that a request names; 0 where there is none, or where
+// liveSize returns the size in bytes of the live object that a request names; 0 where there is none, or where
 // the permit of the request does not cover reading it.
 func (h *Handler) liveSize(c *Call) int {
 	if h.Objects == nil || c.Info == nil || c.Info.Name == "" {

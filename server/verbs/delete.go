@@ -55,7 +55,7 @@ func (h *Handler) delete(c *Call) error {
 	return h.answer(c, form, code, out)
 }
 
-// deletedStatus is the answer for kinds that do not return the deleted object.
+// deletedStatus returns the answer for kinds that do not return the deleted object.
 func deletedStatus(c *Call, out *writes.Outcome) *metav1.Status {
 	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
 	if out.Object == nil {

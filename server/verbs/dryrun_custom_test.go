@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// converting is a webhook that converts Things: what v1, which is stored, calls size is width in v2.
+// converting returns a webhook that converts Things: what v1, which is stored, calls size is width in v2.
 func converting(t *testing.T) (url, bundle string) {
 	t.Helper()
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

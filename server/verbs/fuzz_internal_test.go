@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// callFor is a call with a query, on a namespaced collection.
+// callFor returns a call with a query, on a namespaced collection.
 func callFor(r *kinds.Resource, rawQuery string) (*Call, bool) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -35,7 +35,7 @@ func callFor(r *kinds.Resource, rawQuery string) (*Call, bool) {
 	}, true
 }
 
-// sampleObject is an object whose selectable fields all have one value.
+// sampleObject returns an object whose selectable fields all have one value.
 func sampleObject(t *testing.T, r *kinds.Resource, name, value string, set labels.Set) []byte {
 	t.Helper()
 	obj := map[string]any{"kind": r.Kind, "apiVersion": r.APIVersion(), "metadata": map[string]any{"name": name, "namespace": "ns", "labels": set}}
@@ -170,7 +170,7 @@ func FuzzWriteOptions(f *testing.F) {
 	})
 }
 
-// revisionOf is the revision that options ask for, 0 where they ask for none.
+// revisionOf returns the revision that options ask for, 0 where they ask for none.
 func revisionOf(o *objects.ListOptions) int64 {
 	revision, err := o.Revision(false)
 	if err != nil {

@@ -165,5 +165,5 @@ func specialKey(c *Call) string {
 	return k
 }
 
-// Enabled says whether a feature gate is on.
+// Enabled reports whether a feature gate is on.
 func (h *Handler) Enabled(gate string) bool { return h.Feature != nil && h.Feature(gate) }

@@ -15,7 +15,7 @@ import (
 	removedv1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/core/v1"
 )
 
-// known says whether a stock server has a type for a kind, and makes an object of it if this server has one too. A body of such
+// known reports whether a stock server has a type for a kind, and makes an object of it if this server has one too. A body of such
 // a kind is decoded before it is refused.
 func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
 	if r := h.Catalogue.LookupKind(k); r != nil && r.HasGoType() {

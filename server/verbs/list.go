@@ -137,7 +137,7 @@ func fieldIndex(r *kinds.Resource, label string) (int, error) {
 	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
 }
 
-// Everywhere says whether the user may do in all namespaces, with objects of a resource or with those of one name, what the
+// Everywhere reports whether the user may do in all namespaces, with objects of a resource or with those of one name, what the
 // request does in one. A namespace that was deleted and created again may belong to another user, so rights in it do not cover
 // objects of the earlier one, but rights in all namespaces do.
 func (h *Handler) Everywhere(c *Call, r *kinds.Resource, verb, name string) (bool, error) {

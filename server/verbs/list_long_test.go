@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
-// longSite is a site with n config maps in two namespaces. Half of them have k=half, a tenth k=tenth,
+// longSite returns a site with n config maps in two namespaces. Half of them have k=half, a tenth k=tenth,
 // and the first 4,096 of a namespace e=exact. The database is the quickest that there is.
 func longSite(t testing.TB, n int) *site {
 	t.Helper()
@@ -52,10 +52,10 @@ func (s *site) fill(t testing.TB, n int) *site {
 	return s
 }
 
-// longMap is one of the objects of longSite, in namespace ns.
+// longMap returns one of the objects of longSite, in namespace ns.
 func longMap(i int, v string) string { return longMapLike(i, i, v) }
 
-// longMapLike is one with the labels of another.
+// longMapLike returns one with the labels of another.
 func longMapLike(i, other int, v string) string {
 	k := []string{"half", "half", "half", "half", "half", "tenth", "none", "none", "none", "none"}[other/2%10]
 	e := ""
@@ -169,7 +169,7 @@ func TestWritesDuringLongLists(t *testing.T) {
 	}
 }
 
-// keys are the objects of a list, with what remains, and its token.
+// keys returns the objects of a list, with what remains, and its token.
 func (s *site) keys(t *testing.T, query string) (keys []string, l *listed) {
 	t.Helper()
 	code, _, b := s.Fetch(t, "/api/v1/configmaps?"+query)

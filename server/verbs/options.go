@@ -79,7 +79,7 @@ func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-// Manager is the field manager of a request: its parameter fieldManager, or the first part of the user agent.
+// Manager returns the field manager of a request: its parameter fieldManager, or the first part of the user agent.
 func (c *Call) Manager(parameter string) string {
 	if parameter != "" {
 		return parameter

@@ -50,7 +50,7 @@ func (p *patching) request(c *Call) *writes.Request {
 	return c.Write(p.options, p.options.FieldManager, p.options.DryRun)
 }
 
-// applied is the body of an apply.
+// applied returns the body of an apply.
 func (p *patching) applied() (*writes.Applied, error) {
 	body, err := applyBody(p.contentType, p.body)
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *patching) applied() (*writes.Applied, error) {
 	return &writes.Applied{Body: body, Force: force, Strictness: strictness(p.options.FieldValidation)}, nil
 }
 
-// change is the patch of an object that is read and written with a codec.
+// change returns the patch of an object that is read and written with a codec.
 func (p *patching) change(h *Handler, codec codecs.Codec) *apply.Patch {
 	return &apply.Patch{
 		Type: p.contentType, Body: p.body, Strictness: strictness(p.options.FieldValidation), JSON: codec, Types: h.Answers.Forms.JSON, Known: h.known,

@@ -47,7 +47,7 @@ func benchPod(i int) string {
 		`"status":{"phase":"Running","podIP":"10.1.2.3"}}`, i, i, i%10, tier, env, i%100)
 }
 
-// benchSite is a handler over n pods in memory. Reads name version 0: there is no store.
+// benchSite returns a handler over n pods in memory. Reads name version 0: there is no store.
 func benchSite(n int) (http.Handler, *cache.Cache) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	c := cache.New(catalogue)

@@ -12,7 +12,7 @@ import (
 // site is a server whose reads are tested.
 type site struct{ *servertest.Site }
 
-// newSite is a server on SQLite, for tests of reads.
+// newSite returns a server on SQLite, for tests of reads.
 func newSite(t testing.TB) *site { return newSiteWith(t, sqlstore.Config{}) }
 
 func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {

@@ -131,7 +131,7 @@ func intersect(have []string, of ...string) []string {
 	return of[:n]
 }
 
-// methodVerb is the verb of a request, if it is among the allowed ones. A path without verbs does not exist.
+// methodVerb returns the verb of a request, if it is among the allowed ones. A path without verbs does not exist.
 func methodVerb(c *Call, allowed []string) (string, error) {
 	if len(allowed) == 0 {
 		return "", status.NoResource()
@@ -158,5 +158,5 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 	return verb, nil
 }
 
-// has says whether a resource has a verb.
+// has reports whether a resource has a verb.
 func has(r *kinds.Resource, verb string) bool { return slices.Contains(r.Verbs, verb) }

@@ -53,7 +53,7 @@ func (h *Handler) update(c *Call) error {
 	return h.answer(c, form, updateCode(out), out)
 }
 
-// updateCode is the status code of an update, which may have created the object.
+// updateCode returns the status code of an update, which may have created the object.
 func updateCode(out *writes.Outcome) int {
 	if out.Created {
 		return http.StatusCreated

@@ -38,7 +38,7 @@ func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 	return f
 }
 
-// serverOn is a server of its own on a database.
+// serverOn returns a server of its own on a database.
 func serverOn(t testing.TB, driver sqlstore.Driver, plugins ...admission.Plugin) *fixture {
 	t.Helper()
 	s := servertest.Start(t, servertest.Plain([]string{"NamespaceLifecycle"}, plugins...), servertest.On(driver, sqlstore.Config{}), func(c *server.Config) {

@@ -105,7 +105,7 @@ func (s *site) serveHTTP2(b *testing.B) (url string) {
 	return "https://" + l.Addr().String()
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

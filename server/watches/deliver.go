@@ -185,7 +185,7 @@ func (w *stream) sendLarge(out output, frame []byte) error {
 	return nil
 }
 
-// frame is one event in the wire form of the watch.
+// frame returns one event in the wire form of the watch.
 func (w *stream) frame(t cache.EventType, it *cache.Item) ([]byte, error) {
 	return w.view.Event(t.String(), it, !w.begun)
 }
@@ -260,7 +260,7 @@ func (w *stream) waiting(write func() error) error {
 	return err
 }
 
-// bookmark sends a bookmark at a revision. end says that it ends the initial events.
+// bookmark sends a bookmark at a revision. end means that it ends the initial events.
 func (w *stream) bookmark(out output, revision int64, end bool) error {
 	frame, err := w.view.Bookmark(revision, end, !w.begun)
 	if err != nil {
@@ -349,7 +349,7 @@ func (w *stream) work() {
 	}
 }
 
-// turn sends what there is to send now, and says whether the watch is over.
+// turn sends what there is to send now, and reports whether the watch is over.
 func (w *stream) turn() (over bool, panicked any) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -160,7 +160,7 @@ func TestOutlivingBookmarks(t *testing.T) {
 	}
 }
 
-// over says that a watch has ended once, and how.
+// over reports that a watch has ended once, and how.
 func (a *apart) over(t *testing.T, name string, complete bool, panicked string, oops int) {
 	t.Helper()
 	a.stream.mu.Lock()

@@ -20,15 +20,15 @@ var errGone = errors.New("client has gone")
 type output interface {
 	send(frame []byte) error
 	flush() error
-	// blocked says that the output keeps bytes that the client does not read now. flush waits for the client.
+	// blocked means that the output keeps bytes that the client does not read now. flush waits for the client.
 	blocked() bool
-	// postpones says that a frame of so many bytes is too large to be sent without waiting, so the caller must not send it now.
+	// postpones means that a frame of so many bytes is too large to be sent without waiting, so the caller must not send it now.
 	postpones(size int) bool
-	// splits says that a frame may be sent in several pieces.
+	// splits means that a frame may be sent in several pieces.
 	splits() bool
 }
 
-// closer is an output that must be closed before the handler returns. complete says that the answer is whole.
+// closer is an output that must be closed before the handler returns. complete means that the answer is whole.
 type closer interface {
 	output
 	close(complete bool)

@@ -55,7 +55,7 @@ func (o *standardOutput) blocked() bool      { return false }
 func (o *standardOutput) postpones(int) bool { return false }
 func (o *standardOutput) splits() bool       { return true }
 
-// write writes the collected frames. more says that the chunk is still needed.
+// write writes the collected frames. more means that the chunk is still needed.
 func (o *standardOutput) write(more bool) error {
 	data := o.single
 	if data == nil && o.chunk != nil {

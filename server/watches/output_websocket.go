@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 )
 
-// isWebSocket says whether the client wants a WebSocket.
+// isWebSocket reports whether the client wants a WebSocket.
 func isWebSocket(r *http.Request) bool {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false

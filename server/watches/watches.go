@@ -36,7 +36,7 @@ type Objects interface {
 	CatchUp(ctx context.Context) error
 	// Each calls fn with the items of a collection that a filter selects.
 	Each(ctx context.Context, r *kinds.Resource, from *objects.Collection, f *cache.Filter, at cache.Position, fn func(*cache.Item) bool) error
-	// Selects says whether a filter selects an item.
+	// Selects reports whether a filter selects an item.
 	Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter, it *cache.Item) (bool, error)
 }
 
@@ -189,7 +189,7 @@ func (w *stream) stop() {
 	}
 }
 
-// sharded says that the watch counts as one with a shard selector.
+// sharded reports whether the watch counts as one with a shard selector.
 func (w *stream) sharded() bool {
 	return w.server.Measure != nil && w.filter != nil && w.filter.Shard != nil
 }
@@ -312,7 +312,7 @@ func (s *Server) log() *slog.Logger {
 	return s.Log
 }
 
-// duration is how long the watch lasts.
+// duration returns how long the watch lasts.
 func (w *stream) duration() time.Duration {
 	if seconds := w.options.TimeoutSeconds; seconds != nil && *seconds != 0 {
 		return time.Duration(max(0, min(*seconds, 1<<31))) * time.Second
@@ -378,7 +378,7 @@ func (w *stream) happens(what uint32) {
 	w.watcher.Wake()
 }
 
-// untilBookmark is the time until a bookmark is due, or the end.
+// untilBookmark returns the time until a bookmark is due, or the end.
 func (w *stream) untilBookmark() time.Duration {
 	left := time.Until(w.end)
 	if !w.bookmarks || left <= bookmarkBefore {

@@ -170,7 +170,7 @@ func isText(contentType string) bool {
 	return err == nil && strings.HasPrefix(media, "text/")
 }
 
-// ConfigError says that a target cannot be called as it is described.
+// ConfigError means that a target cannot be called as it is described.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
@@ -273,7 +273,7 @@ func tlsOf(cfg *rest.Config, bundle string) (*tls.Config, error) {
 	return t, nil
 }
 
-// address is the address of a target, the name for its certificate, and whether it is this machine.
+// address returns the address of a target, the name for its certificate, and whether it is this machine.
 func (t *Target) address() (u *url.URL, serverName string, local bool, err error) {
 	if t.URL == "" {
 		if t.Service.Name == "" {

@@ -25,7 +25,7 @@ func LoadCredentials(path string) (*Credentials, error) {
 	return &Credentials{file: &file}, nil
 }
 
-// of is how to call a host, which may be without a port.
+// of returns how to call a host, which may be without a port.
 func (c *Credentials) of(host string) (*rest.Config, error) {
 	if c == nil {
 		return &rest.Config{}, nil
@@ -56,7 +56,7 @@ func (c *Credentials) user(address string) *clientcmdapi.AuthInfo {
 	return nil
 }
 
-// patterns are the user names for an address: itself, then with "*" in place of more and more of its
+// patterns returns the user names for an address: itself, then with "*" in place of more and more of its
 // beginning.
 func patterns(address string) []string {
 	names := []string{address}

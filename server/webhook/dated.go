@@ -32,7 +32,7 @@ func NewDated(caller string) *Dated {
 	}
 }
 
-// Collectors are the counters.
+// Collectors returns the counters.
 func (d *Dated) Collectors() []prometheus.Collector { return []prometheus.Collector{d.names, d.sha1} }
 
 // Note counts the result of a request: an answer or an error.
@@ -68,7 +68,7 @@ var namesID = asn1.ObjectIdentifier{2, 5, 29, 17}
 
 func isNames(e pkix.Extension) bool { return e.Id.Equal(namesID) }
 
-// isSHA1 says that a certificate is signed with SHA-1, by another one: signatures of roots
+// isSHA1 reports whether a certificate is signed with SHA-1, by another one: signatures of roots
 // by themselves are not relied on.
 func isSHA1(c *x509.Certificate) bool {
 	return (c.SignatureAlgorithm == x509.SHA1WithRSA || c.SignatureAlgorithm == x509.ECDSAWithSHA1) && !bytes.Equal(c.RawIssuer, c.RawSubject)

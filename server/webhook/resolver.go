@@ -34,7 +34,7 @@ func (r *Resolver) Resolve(ctx context.Context, s Service) (string, error) {
 	return all[rand.IntN(len(all))], nil
 }
 
-// Addresses are where a port of a Service is, host:port; without an error there is one at
+// Addresses returns where a port of a Service is, host:port; without an error there is one at
 // least.
 func (r *Resolver) Addresses(ctx context.Context, s Service) ([]string, error) {
 	svc, err := r.Service(ctx, s.Namespace, s.Name)
@@ -72,7 +72,7 @@ func (r *Resolver) Addresses(ctx context.Context, s Service) ([]string, error) {
 	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, svc.Name))
 }
 
-// endpoints are all endpoints of a Service that are ready.
+// endpoints returns all endpoints of a Service that are ready.
 func (r *Resolver) endpoints(ctx context.Context, svc *corev1.Service, port string) ([]string, error) {
 	_, all, err := r.Ready(ctx, svc.Namespace, svc.Name, port)
 	if err == nil && len(all) == 0 {
@@ -81,7 +81,7 @@ func (r *Resolver) endpoints(ctx context.Context, svc *corev1.Service, port stri
 	return all, err
 }
 
-// Ready are the addresses of a port of a Service at which endpoints are ready, by
+// Ready returns the addresses of a port of a Service at which endpoints are ready, by
 // Endpoints or, where there are none, by slices. known is false where neither are there.
 func (r *Resolver) Ready(ctx context.Context, namespace, name, port string) (known bool, addresses []string, err error) {
 	e, err := r.Endpoints(ctx, namespace, name)

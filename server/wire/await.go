@@ -1,6 +1,6 @@
 package wire
 
-// CanAwait says whether AwaitReadable can wait.
+// CanAwait reports whether AwaitReadable can wait.
 func (s *Socket) CanAwait() bool { return rawConn(s.Conn) != nil }
 
 // AwaitReadable waits until the socket is readable: bytes, the end, or an error such as that of a

@@ -39,7 +39,7 @@ type coalescer struct {
 	err     error // of a write by the timer; the next write returns it
 }
 
-// write writes p after the pending bytes. more says that other bytes follow soon, for which p may wait.
+// write writes p after the pending bytes. more means that other bytes follow soon, for which p may wait.
 func (c *coalescer) write(p []byte, more bool) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

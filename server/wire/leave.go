@@ -11,7 +11,7 @@ const lookEvery = 5 * time.Second
 // looking is the key of a value that contexts of UntilClosed have.
 type looking struct{}
 
-// Closed says whether the client has closed the connection, or its side of it, even if there is something from it to be read.
+// Closed reports whether the client has closed the connection, or its side of it, even if there is something from it to be read.
 func (s *Socket) Closed() (is bool) {
 	if raw := rawConn(s.Conn); raw != nil && raw.Control(func(fd uintptr) { is = closed(fd) }) != nil {
 		return true // by this server

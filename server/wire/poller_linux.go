@@ -59,7 +59,7 @@ func waitEpoll(epoll *os.File, f func(id uint64)) {
 	}
 }
 
-// closed says whether the client has closed the connection, whatever it has sent before.
+// closed reports whether the client has closed the connection, whatever it has sent before.
 func closed(fd uintptr) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(fds, 0)

@@ -53,7 +53,7 @@ func (q *Queue) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add writes as much as the kernel accepts, and keeps the rest. kept says that Flush must write the rest.
+// add writes as much as the kernel accepts, and keeps the rest. kept means that Flush must write the rest.
 func (q *Queue) add(p []byte) (kept bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,7 +66,7 @@ func (q *Queue) add(p []byte) (kept bool, err error) {
 	return q.kept != nil && !q.gathering, q.err
 }
 
-// Tries says that writes do not block.
+// Tries reports whether writes do not block.
 func (q *Queue) Tries() bool { return q.raw != nil }
 
 // Gather keeps everything that is written until Release writes it at once.
@@ -76,7 +76,7 @@ func (q *Queue) Gather() {
 	q.gathering = true
 }
 
-// Release writes the gathered bytes, as many as the kernel accepts. kept says that Flush must write the
+// Release writes the gathered bytes, as many as the kernel accepts. kept means that Flush must write the
 // rest.
 func (q *Queue) Release() (kept bool, err error) {
 	q.mu.Lock()
@@ -93,7 +93,7 @@ func (q *Queue) Release() (kept bool, err error) {
 	return q.kept != nil, q.err
 }
 
-// Blocked says that the kernel does not accept more.
+// Blocked reports whether the kernel does not accept more.
 func (q *Queue) Blocked() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +113,7 @@ func (q *Queue) Flush() error {
 	}
 }
 
-// flushed says whether nothing is kept. If writes block, it writes first.
+// flushed reports whether nothing is kept. If writes block, it writes first.
 func (q *Queue) flushed() (done bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

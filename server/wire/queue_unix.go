@@ -4,7 +4,7 @@ package wire
 
 import "syscall"
 
-// canTryWrite says that tryWrite works on this system.
+// canTryWrite means that tryWrite works on this system.
 const canTryWrite = true
 
 // tryWrite writes as much as the kernel has room for. The descriptor does not block.
@@ -25,7 +25,7 @@ func tryWrite(fd uintptr, p []byte) (int, error) {
 	return done, nil
 }
 
-// readable says whether something can be read without waiting: bytes, the end, or an error.
+// readable reports whether something can be read without waiting: bytes, the end, or an error.
 func readable(fd uintptr) bool {
 	var one [1]byte
 	for {

@@ -25,17 +25,17 @@ import (
 // Conn is the connection of a request. Handlers announce what they are about to write, so that the
 // connection can combine it.
 type Conn interface {
-	// Cork says that a response is written to its end without a pause. It may be buffered until
+	// Cork announces that a response is written to its end without a pause. It may be buffered until
 	// Uncork or the end of the response.
 	Cork()
 	Uncork()
-	// AddWriter says that one more watch of the connection is about to write. RemoveWriter says
+	// AddWriter announces that one more watch of the connection is about to write. RemoveWriter announces
 	// that it has written, or has nothing to write. What they write meanwhile is sent together.
 	AddWriter()
 	RemoveWriter()
 	// ID identifies a connection of HTTP/2; it is 0 for HTTP/1.1.
 	ID() uint64
-	// MayBlock says whether a response of n bytes needs a deadline, because the client's windows
+	// MayBlock reports whether a response of n bytes needs a deadline, because the client's windows
 	// may be too small for it.
 	MayBlock(n int64) bool
 }
@@ -67,7 +67,7 @@ func EndOf(ctx context.Context) (end func()) {
 	return end
 }
 
-// ConnContext is the http.Server.ConnContext of a server on a Listener with TLS, for From.
+// ConnContext returns the http.Server.ConnContext of a server on a Listener with TLS, for From.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if _, s := Below(c); s != nil {
 		s.serverDeadline.Store(false)
@@ -96,7 +96,7 @@ const Headroom = 10
 // time, and without waiting for the client, so that one goroutine can serve many clients.
 type Stream interface {
 	// TryWrite writes what follows Headroom in b, and does not wait. b may grow, and can be
-	// reused. blocked says that the client is slow and that the rest is kept: then Flush or Write
+	// reused. blocked means that the client is slow and that the rest is kept: then Flush or Write
 	// must be called.
 	TryWrite(b *[]byte) (blocked bool, err error)
 	// Write is TryWrite, but waits while the client is slow. It fails if the client is slow for too

@@ -70,7 +70,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// shape is how deep a valid text nests, and how many objects and arrays it has.
+// shape returns how deep a valid text nests, and how many objects and arrays it has.
 func shape(t *testing.T, data []byte) (deepest, containers int) {
 	t.Helper()
 	depth := 0

@@ -104,7 +104,7 @@ func Containers(b []byte, enough int) int {
 	return n
 }
 
-// Deeper tells whether a text nests deeper than limit levels.
+// Deeper reports whether a text nests deeper than limit levels.
 func Deeper(b []byte, limit int) bool {
 	if Containers(b, limit) <= limit {
 		return false // the most frequent answer, in no time

@@ -1,6 +1,6 @@
 package scan
 
-// Valid says whether b is one value, down to a depth.
+// Valid reports whether b is one value, down to a depth.
 func (l Layout) Valid(b []byte, depth int) bool {
 	end := l.Value(b, l.space(b, 0), depth)
 	return end >= 0 && l.space(b, end) == len(b)
@@ -69,7 +69,7 @@ type Name struct {
 	Has     Text
 }
 
-// In is the name without quotes and escapes. It is part of b unless it has escapes.
+// In returns the name without quotes and escapes. It is part of b unless it has escapes.
 func (n Name) In(b []byte) []byte {
 	if n.Has&Escaped != 0 {
 		return []byte(Unquote(b[n.At:n.End]))

@@ -85,7 +85,7 @@ func newPlan(t reflect.Type, within []reflect.Type) *plan {
 	return p
 }
 
-// Number is the number that the tag of a field gives it in messages; 0: none.
+// Number returns the number that the tag of a field gives it in messages; 0: none.
 func Number(f reflect.StructField) protowire.Number {
 	_, rest, _ := strings.Cut(f.Tag.Get("protobuf"), ",")
 	text, _, _ := strings.Cut(rest, ",")
@@ -157,7 +157,7 @@ func broken(name string, n int) error {
 	return fmt.Errorf("proto: %s: %w", name, err)
 }
 
-// fieldCodec is the codec of a field that may be absent or repeated.
+// fieldCodec returns the codec of a field that may be absent or repeated.
 func fieldCodec(t reflect.Type, within []reflect.Type) (codec, bool) {
 	if c, ok := single(t, within); ok {
 		return c, true
@@ -176,7 +176,7 @@ func fieldCodec(t reflect.Type, within []reflect.Type) (codec, bool) {
 	return codec{}, false
 }
 
-// single is the codec of one value.
+// single returns the codec of one value.
 func single(t reflect.Type, within []reflect.Type) (codec, bool) {
 	if generated(reflect.PointerTo(t)) {
 		c := message(

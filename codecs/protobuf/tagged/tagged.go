@@ -23,14 +23,14 @@ type Generated interface {
 	Unmarshal(data []byte) error
 }
 
-// Supports says whether values behind pointers of a type have messages: they have generated methods, or tags.
+// Supports reports whether values behind pointers of a type have messages: they have generated methods, or tags.
 func Supports(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer && (generated(t) || planOf(t.Elem()) != nil)
 }
 
 var methods sync.Map // reflect.Type -> bool, see generated
 
-// generated says whether a pointer has generated methods. No type of this module has some: those that it seems to have
+// generated reports whether a pointer has generated methods. No type of this module has some: those that it seems to have
 // are of a type that it embeds.
 func generated(t reflect.Type) bool {
 	if known, ok := methods.Load(t); ok {

@@ -48,7 +48,7 @@ func varint(get func(reflect.Value) uint64, set func(reflect.Value, uint64)) cod
 	}
 }
 
-// message is a message within the message.
+// message returns a message within the message.
 func message(content func([]byte, reflect.Value) ([]byte, error), read func([]byte, reflect.Value) error) codec {
 	return codec{
 		protowire.BytesType,
@@ -62,7 +62,7 @@ func message(content func([]byte, reflect.Value) ([]byte, error), read func([]by
 	}
 }
 
-// optional is the codec of a field that is absent if its pointer is nil.
+// optional returns the codec of a field that is absent if its pointer is nil.
 func optional(of codec) codec {
 	return codec{
 		of.wire,
@@ -81,7 +81,7 @@ func optional(of codec) codec {
 	}
 }
 
-// listed is a message of the elements of a list, which is absent where the list is nil.
+// listed returns a message of the elements of a list, which is absent where the list is nil.
 func listed(of codec) codec {
 	return codec{
 		of.wire,
@@ -123,7 +123,7 @@ func repeated(of codec) codec {
 	}
 }
 
-// mapped is a map with texts as keys: a message of key and value for each entry.
+// mapped returns a map with texts as keys: a message of key and value for each entry.
 func mapped(t reflect.Type, of codec) codec {
 	const key, value protowire.Number = 1, 2
 	return codec{

@@ -22,7 +22,7 @@ import (
 // plans are cached by view, in separate maps: a key of two values would be allocated for each look-up.
 var plans sync.Map // *view.View -> *sync.Map of reflect.Type -> *plan; nil for a type without a plan
 
-// planOf is how messages of a type are made, or nil.
+// planOf returns how messages of a type are made, or nil.
 func planOf(v *view.View, t reflect.Type) *plan {
 	of, ok := plans.Load(v)
 	if !ok {
@@ -149,7 +149,7 @@ func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 	return nodes, true
 }
 
-// tagOf is the number of a field and the bytes before it in a message: nil if it has none. The wire type
+// tagOf returns the number of a field and the bytes before it in a message: nil if it has none. The wire type
 // follows from the type, because the struct tag is not always right.
 func tagOf(f reflect.StructField) (number uint64, tag []byte) {
 	number = uint64(tagged.Number(f))
@@ -174,7 +174,7 @@ func writesItself(t reflect.Type) bool {
 		t.Kind() != reflect.Struct && p.Implements(reflect.TypeFor[tagged.Generated]())
 }
 
-// zeroOf is the part of a message for a field that is missing in JSON.
+// zeroOf returns the part of a message for a field that is missing in JSON.
 func zeroOf(t reflect.Type, tag []byte) ([]byte, bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -194,7 +194,7 @@ func emptyMessage(t reflect.Type) ([]byte, bool) {
 	return empty, err == nil
 }
 
-// value is how a field of a type is made; false for types that are given up.
+// value returns how a field of a type is made; false for types that are given up.
 func (b planner) value(t reflect.Type, tag []byte) (value, bool) {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():

@@ -153,14 +153,14 @@ func (p *plan) missing(w *walk, from, to int) {
 	}
 }
 
-// there says that a field was appended, from an index on.
+// there means that a field was appended, from an index on.
 func (p *plan) there(w *walk, from int) {
 	if p.order != nil {
 		w.marks = append(w.marks, mark{from, len(w.dst)})
 	}
 }
 
-// find is the field from next on whose name the text begins with, or -1: encoders write fields in
+// find returns the field from next on whose name the text begins with, or -1: encoders write fields in
 // their order.
 func (p *plan) find(text []byte, next int) int {
 	for at := next; at < len(p.fields); at++ {
@@ -189,7 +189,7 @@ func (w *walk) arrange(p *plan, nodes []node, marks []mark) {
 	}
 }
 
-// quote is a name with the syntax before a value; ok is false for names that need escapes.
+// quote returns a name with the syntax before a value; ok is false for names that need escapes.
 func quote(name string) (_ string, ok bool) {
 	return `"` + name + `":`, name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"\<>&`, r)

@@ -192,7 +192,7 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
-// samplePod is a Pod of some 4 KB.
+// samplePod returns a Pod of some 4 KB.
 func samplePod(t testing.TB) []byte {
 	r := rand.New(rand.NewSource(5))
 	for {

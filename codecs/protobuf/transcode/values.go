@@ -26,7 +26,7 @@ const (
 	bytes3  = 3<<3 | 2
 )
 
-// messageOf is a message, with its length, of the bytes that content appends.
+// messageOf returns a message, with its length, of the bytes that content appends.
 func messageOf(tag []byte, content value) value {
 	return func(w *walk, i int) int {
 		w.dst = append(append(w.dst, tag...), 0)
@@ -123,14 +123,14 @@ func integer(tag []byte, size int) value {
 	}
 }
 
-// elements is a field that is repeated.
+// elements returns a field that is repeated.
 func elements(elem value) value {
 	return func(w *walk, i int) int {
 		return scan.Tight.Elements(w.data, i, func(at int) (int, bool) { return elem(w, at), true })
 	}
 }
 
-// entries is a map: a message of key and value for each entry, in the order of the keys.
+// entries returns a map: a message of key and value for each entry, in the order of the keys.
 func entries(tag []byte, elem value) value {
 	return func(w *walk, i int) int {
 		var last []byte
@@ -171,7 +171,7 @@ func base64Bytes(tag []byte) value {
 	}
 }
 
-// rawJSON is a value that a message carries as JSON.
+// rawJSON returns a value that a message carries as JSON.
 func rawJSON(w *walk, i int) int {
 	if i < len(w.data) && w.data[i] == 'n' {
 		return -1 // null is no value, and not the text that says so
@@ -215,11 +215,11 @@ func intOrString(w *walk, i int) int {
 	return end
 }
 
-// seconds is a time as metav1.Time has it, micros as metav1.MicroTime.
+// seconds returns a time as metav1.Time has it, micros as metav1.MicroTime.
 func seconds(w *walk, i int) int { return w.time(i, time.RFC3339, 0) }
 func micros(w *walk, i int) int  { return w.time(i, metav1.RFC3339Micro, time.Microsecond) }
 
-// time is a point in time, to a fraction of a second, or to the second (0).
+// time returns a point in time, to a fraction of a second, or to the second (0).
 func (w *walk) time(i int, layout string, fraction time.Duration) int {
 	s, end := w.ascii(i)
 	if end < 0 {

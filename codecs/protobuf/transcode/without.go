@@ -78,7 +78,7 @@ type numberedField struct {
 	lacked bool // by the view
 }
 
-// numbering is the fields of a message by number.
+// numbering returns the fields of a message by number.
 func numbering(v *view.View, t reflect.Type) map[uint64]numberedField {
 	of, ok := numberings.Load(v)
 	if !ok {

@@ -57,7 +57,7 @@ func (m *Model) commit(n int) (processor, disk time.Duration) {
 	return m.Groups[0].Processor, m.Groups[0].Disk
 }
 
-// Limit is the rate that the line has where processors are no matter: that of the slower of commit and
+// Limit returns the rate that the line has where processors are no matter: that of the slower of commit and
 // feed with the largest groups.
 func (m *Model) Limit() float64 {
 	processor, disk := m.commit(m.Most)

@@ -18,7 +18,7 @@ func model(n int) cores.Model {
 	}
 }
 
-// near says that got is within a part of want.
+// near means that got is within a part of want.
 func near(t *testing.T, what string, got, want, part float64) {
 	t.Helper()
 	if math.Abs(got-want) > part*want {

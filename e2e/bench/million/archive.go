@@ -36,7 +36,7 @@ func (s Shape) kinds() []kind {
 	}
 }
 
-// Objects is how many objects there are of all kinds.
+// Objects returns how many objects there are of all kinds.
 func (s Shape) Objects() (n int) {
 	for _, k := range s.kinds() {
 		n += k.count

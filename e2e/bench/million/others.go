@@ -24,7 +24,7 @@ func (s Shape) namespace(i int) *corev1.Namespace {
 	}
 }
 
-// account is the one that Pods of a namespace run as.
+// account returns the one that Pods of a namespace run as.
 func (s Shape) account(i int) *corev1.ServiceAccount {
 	r := s.chance(ofNamespaces, i)
 	_ = uid(r) // the namespace's own

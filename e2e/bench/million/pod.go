@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Pod is one of the Pods, running, as a server stores it.
+// Pod returns one of the Pods, running, as a server stores it.
 func (s Shape) Pod(i int) *corev1.Pod {
 	r := s.chance(ofPods, i)
 	_ = suffix(r, 5) // in the name

@@ -33,30 +33,30 @@ var tiers = [...]string{"edge", "frontend", "backend", "cache", "queue", "batch"
 // epoch is when the cluster was made. It is fixed: the same Shape is the same file.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Namespaces is how many there are.
+// Namespaces returns how many there are.
 func (s Shape) Namespaces() int { return atLeastOne(s.Pods / podsOfANamespace) }
 
-// Nodes is how many there are; each has a Lease.
+// Nodes returns how many there are; each has a Lease.
 func (s Shape) Nodes() int { return atLeastOne(s.Pods / podsOfANode) }
 
-// ReplicaSets is how many there are. A namespace has whole ones.
+// ReplicaSets returns how many there are. A namespace has whole ones.
 func (s Shape) ReplicaSets() int { return (s.Pods + podsOfAReplicaSet - 1) / podsOfAReplicaSet }
 
 func atLeastOne(n int) int { return max(1, n) }
 
-// Namespace is the name of one of Namespaces.
+// Namespace returns the name of one of Namespaces.
 func (s Shape) Namespace(i int) string { return fmt.Sprintf("team-%05d", i) }
 
-// Node is the name of one of Nodes.
+// Node returns the name of one of Nodes.
 func (s Shape) Node(i int) string { return fmt.Sprintf("node-%06d.zone-%d.example", i, i%3) }
 
-// NamespaceOf is the number of the namespace that a Pod is in.
+// NamespaceOf returns the number of the namespace that a Pod is in.
 func (s Shape) NamespaceOf(pod int) int { return min(pod/podsOfANamespace, s.Namespaces()-1) }
 
-// NodeOf is the number of the node that a Pod runs on. Neighbours run on different ones.
+// NodeOf returns the number of the node that a Pod runs on. Neighbours run on different ones.
 func (s Shape) NodeOf(pod int) int { return pod * 7919 % s.Nodes() }
 
-// PodName is the name of a Pod, as its ReplicaSet chose it.
+// PodName returns the name of a Pod, as its ReplicaSet chose it.
 func (s Shape) PodName(i int) string {
 	own := suffix(s.chance(ofPods, i), 5)
 	for j := i - i%podsOfAReplicaSet; j < i; j++ {
@@ -72,7 +72,7 @@ func (s Shape) app(replicaSet int) string { return fmt.Sprintf("app-%04d", repli
 
 func (s Shape) replicaSetName(i int) string { return s.app(i) + "-" + s.hash(i) }
 
-// hash is the pod-template-hash of a ReplicaSet.
+// hash returns the pod-template-hash of a ReplicaSet.
 func (s Shape) hash(i int) string { return suffix(s.chance(ofReplicaSets, i), 10) }
 
 // What chance is asked for: numbers of different things are not the same numbers.
@@ -84,7 +84,7 @@ const (
 	ofNamespaces
 )
 
-// chance is the source of everything that looks random in one object.
+// chance returns the source of everything that looks random in one object.
 func (s Shape) chance(of, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.Seed, uint64(of)<<48|uint64(i)))
 }
@@ -92,7 +92,7 @@ func (s Shape) chance(of, i int) *rand.Rand {
 // letters are those that Kubernetes makes random names of.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
-// suffix is a random name as Kubernetes makes them.
+// suffix returns a random name as Kubernetes makes them.
 func suffix(r *rand.Rand, n int) string {
 	out := make([]byte, n)
 	for i := range out {

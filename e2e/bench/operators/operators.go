@@ -70,7 +70,7 @@ func (s *Set) At(i int) (*Definition, error) {
 	return d, err
 }
 
-// document is the definition around its versions.
+// document returns the definition around its versions.
 func (d *Definition) document(f *family, versions []any) tree {
 	scope := "Namespaced"
 	if f.cluster {
@@ -89,7 +89,7 @@ func (d *Definition) document(f *family, versions []any) tree {
 	}
 }
 
-// Object is an object of the definition in one of its versions, as JSON.
+// Object returns an object of the definition in one of its versions, as JSON.
 func (d *Definition) Object(version, name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"%s/%s","kind":%q,"metadata":{"name":%q,"labels":{"app":%q}},"spec":%s}`, d.Group, version, d.Kind, name, name, d.spec)
 }

@@ -8,10 +8,10 @@ type scalar struct {
 	sample any
 }
 
-// schema is a copy: a field adds its description and its default.
+// schema returns a copy: a field adds its description and its default.
 func (s scalar) schema() tree { return maps.Clone(s.of) }
 
-// matching is a string that holds to a pattern.
+// matching returns a string that holds to a pattern.
 func matching(pattern, sample string) scalar {
 	return scalar{tree{"type": "string", "pattern": pattern}, sample}
 }

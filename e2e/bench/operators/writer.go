@@ -30,7 +30,7 @@ var leftOut = []int{10, 60, 80, 90}
 
 const leftOutByAge = 5
 
-// root is the schema of a version, with an object's spec that is valid.
+// root returns the schema of a version, with an object's spec that is valid.
 func (w *writer) root(f *family, kind string) (schema, spec tree) {
 	fields, spec := w.fields(f.spec, true)
 	specSchema := object(fields, w.text(kind, "spec", 2))
@@ -54,7 +54,7 @@ func (w *writer) root(f *family, kind string) (schema, spec tree) {
 	}, spec
 }
 
-// version is one entry of a definition's versions.
+// version returns one entry of a definition's versions.
 func (f *family) version(name string, storage bool, schema tree) tree {
 	columns := []any{}
 	for i, path := range f.columns {
@@ -153,7 +153,7 @@ func defaultOf(schema tree, value string) any {
 	return value
 }
 
-// typed is the schema of a type, and a value of it.
+// typed returns the schema of a type, and a value of it.
 func (w *writer) typed(typ string) (schema tree, sample any) {
 	if rest, ok := strings.CutPrefix(typ, "[]"); ok {
 		of, key, keyed := strings.Cut(rest, "@")

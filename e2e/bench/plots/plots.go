@@ -105,7 +105,7 @@ func captionOf(runs []*record.Run) []string {
 	return parts
 }
 
-// slug is a name for a file.
+// slug returns a name for a file.
 func slug(group string) string {
 	words := strings.FieldsFunc(strings.ToLower(group), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return cmp.Or(strings.Join(words, "-"), "figures")

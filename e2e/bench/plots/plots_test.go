@@ -29,7 +29,7 @@ func run(name string, factor float64) *record.Run {
 	return r
 }
 
-// drawn are the texts of a file, and how many of each element there are. It fails where the
+// drawn returns the texts of a file, and how many of each element there are. It fails where the
 // file is no XML.
 func drawn(t *testing.T, path string) (texts []string, elements map[string]int) {
 	t.Helper()

@@ -142,7 +142,7 @@ func choose(names []string) ([]Patch, error) {
 	return some, nil
 }
 
-// String is a line of a table.
+// String returns a line of a table.
 func (r Result) String() string {
 	if len(r.Found) == 0 {
 		return fmt.Sprintf("%-32s NOT FOUND in %s", r.Name, r.Tried.Round(time.Second))

@@ -43,7 +43,7 @@ func SubjectRestriction() admission.Validator {
 	})
 }
 
-// check is a plugin of CertificateSigningRequests.
+// check returns a plugin of CertificateSigningRequests.
 func check(plugin string, op admission.Operation, sub string, refuse func(ctx context.Context, a *admission.Attributes, r, old *certificatesv1.CertificateSigningRequest) error) admission.Validator {
 	return admission.Check[*certificatesv1.CertificateSigningRequest]{
 		Writes: admission.Writes{Plugin: plugin, Operations: []admission.Operation{op}, Group: group, Plural: plural, Subresource: sub},

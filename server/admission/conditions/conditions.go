@@ -30,7 +30,7 @@ type List struct {
 // "admit", "validating" or "validate".
 type Owner struct{ Name, Kind, Phase string }
 
-// Compile makes a list. ignores says that conditions that fail mean no match, and
+// Compile makes a list. ignores means that conditions that fail mean no match, and
 // not an error.
 func Compile(c *expr.Compiler, offer expr.Offer, list []admissionregistrationv1.MatchCondition, ignores bool) *List {
 	l := &List{variables: c, ignores: ignores}

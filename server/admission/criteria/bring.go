@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// New is an empty object of the kind that a target shows.
+// New returns an empty object of the kind that a target shows.
 func (t Target) New(a *admission.Attributes) runtime.Object {
 	if Whole(a) && t.Resource.New != nil {
 		return t.Resource.New()

@@ -152,7 +152,7 @@ func (c *Criteria) object(a *admission.Attributes) bool {
 	return false
 }
 
-// find is the resource as which one of the rules means a write: its own, before any
+// find returns the resource as which one of the rules means a write: its own, before any
 // that is equivalent.
 func find(rules []admissionregistrationv1.NamedRuleWithOperations, equivalent bool, a *admission.Attributes, equivalents *Equivalents) (*kinds.Resource, bool) {
 	for i := range rules {

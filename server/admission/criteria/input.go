@@ -24,7 +24,7 @@ func (t Target) Input(a *admission.Attributes) *expr.Input {
 	}
 }
 
-// tree is an object as JSON decodes it.
+// tree returns an object as JSON decodes it.
 func (t Target) tree(a *admission.Attributes, obj runtime.Object) (any, error) {
 	shown, err := t.convert(a, obj)
 	if err != nil {
@@ -33,7 +33,7 @@ func (t Target) tree(a *admission.Attributes, obj runtime.Object) (any, error) {
 	return Tree(shown, t.Kind)
 }
 
-// Tree is an object as JSON decodes it, of a kind. It must not be changed.
+// Tree returns an object as JSON decodes it, of a kind. It must not be changed.
 func Tree(obj runtime.Object, kind schema.GroupVersionKind) (map[string]any, error) {
 	if u, ok := obj.(runtime.Unstructured); ok && obj.GetObjectKind().GroupVersionKind() == kind {
 		return u.UnstructuredContent(), nil
@@ -46,7 +46,7 @@ func Tree(obj runtime.Object, kind schema.GroupVersionKind) (map[string]any, err
 	return tree, nil
 }
 
-// request is the variable request. Empty fields are absent.
+// request returns the variable request. Empty fields are absent.
 func (t Target) request(a *admission.Attributes) (any, error) {
 	own := Kind(a.Resource, a.Subresource)
 	r := map[string]any{

@@ -71,7 +71,7 @@ type Target struct {
 	Kind     schema.GroupVersionKind
 }
 
-// Kind is the kind of the body of a resource, or of one of its subresources.
+// Kind returns the kind of the body of a resource, or of one of its subresources.
 func Kind(r *kinds.Resource, sub string) schema.GroupVersionKind {
 	gvk := r.GVK()
 	if sub == "" {
@@ -123,7 +123,7 @@ func (t Target) convert(a *admission.Attributes, obj runtime.Object) (runtime.Ob
 	return out, nil
 }
 
-// held is the resource in whose version a write has its objects, nil for the stored
+// held returns the resource in whose version a write has its objects, nil for the stored
 // one: custom resources stay as the client addresses them.
 func held(a *admission.Attributes) *kinds.Resource {
 	if a.Resource.WorksAsServed() {

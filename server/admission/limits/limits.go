@@ -215,7 +215,7 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 	return errs, nil
 }
 
-// sum is the total of a pod: its containers run together with restartable init containers, other init
+// sum returns the total of a pod: its containers run together with restartable init containers, other init
 // containers one after another.
 func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}

@@ -87,7 +87,7 @@ func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience
 	return false, utilerrors.NewAggregate(errs)
 }
 
-// driver is the CSI driver of a volume; "" if it has none.
+// driver returns the CSI driver of a volume; "" if it has none.
 func (p Restriction) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
 	switch {
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
@@ -125,7 +125,7 @@ const (
 	driverOfPortworx  = "pxd.portworx.com"
 )
 
-// driverOfClaim is the CSI driver of the volume that a claim is bound to.
+// driverOfClaim returns the CSI driver of the volume that a claim is bound to.
 func (p Restriction) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
 	stored, err := p.found(ctx, "persistentvolumeclaims", namespace, name, schema.GroupResource{Resource: "persistentvolumeclaims"})
 	if err != nil {
@@ -181,7 +181,7 @@ func (p Restriction) driverUses(ctx context.Context, name, audience string) (boo
 	return false, nil
 }
 
-// found is an object, which must be there.
+// found returns an object, which must be there.
 func (p Restriction) found(ctx context.Context, storage, namespace, name string, resource schema.GroupResource) (kinds.Object, error) {
 	obj, err := p.Objects.Get(ctx, storage, namespace, name)
 	if err == nil && obj == nil {

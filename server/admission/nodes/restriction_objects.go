@@ -75,7 +75,7 @@ func (p Restriction) node(name string, a *admission.Attributes) error {
 	return nil
 }
 
-// reserved are the labels, sorted, that differ and are not for agents to change.
+// reserved returns the labels, sorted, that differ and are not for agents to change.
 func reserved(next, old map[string]string) []string {
 	var bad []string
 	for k, v := range next {
@@ -223,7 +223,7 @@ func slice(name string, a *admission.Attributes) error {
 	return nil
 }
 
-// nameOf is the name of the written object; on a create that in the object, which may
+// nameOf returns the name of the written object; on a create that in the object, which may
 // still be to be made up.
 func nameOf(a *admission.Attributes) string {
 	if m := a.Meta(); a.Operation == admission.Create && m != nil {

@@ -57,7 +57,7 @@ func pod(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// mirror is a static pod of n1 as its agent shows it.
+// mirror returns a static pod of n1 as its agent shows it.
 func mirror(change ...func(*corev1.Pod)) *corev1.Pod {
 	yes := true
 	p := pod("static", "n1")

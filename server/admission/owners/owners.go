@@ -83,7 +83,7 @@ func (p Permissions) Validate(ctx context.Context, a *admission.Attributes) erro
 	return nil
 }
 
-// newlyBlocking are the references that hold up the owner's deletion and did not.
+// newlyBlocking returns the references that hold up the owner's deletion and did not.
 func newlyBlocking(now, before []metav1.OwnerReference) []metav1.OwnerReference {
 	blocks := func(r metav1.OwnerReference) bool { return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion }
 	did := make(map[types.UID]bool, len(before))

@@ -22,7 +22,7 @@ type Config struct {
 	DirectServices bool
 }
 
-// Names are the names that a Config of a server of a release knows, sorted; on holds those that
+// Names returns the names that a Config of a server of a release knows, sorted; on holds those that
 // run without being named, in the order in which they run.
 func Names(v release.Version) (known, on []string) {
 	for _, p := range all {
@@ -38,7 +38,7 @@ func Names(v release.Version) (known, on []string) {
 	return known, on
 }
 
-// of says whether stock servers of a release have a plugin of the name.
+// of reports whether stock servers of a release have a plugin of the name.
 func (p entry) of(v release.Version) bool { return !p.later || v.Has(release.KindRules133) }
 
 // Validate refuses unknown plugins, plugins that are both enabled and disabled, and enabling a plugin that

@@ -44,7 +44,7 @@ func share(h Host, c *Config) *shared {
 	return s
 }
 
-// policyConfig is the configuration of the policy plugins.
+// policyConfig returns the configuration of the policy plugins.
 func (s *shared) policyConfig() policy.Config {
 	return policy.Config{
 		Cluster: s.cluster, Catalogue: s.Catalogue, Schemas: s.Schemas, Cache: s.Cache, Authorizer: s.Authorizer,
@@ -52,7 +52,7 @@ func (s *shared) policyConfig() policy.Config {
 	}
 }
 
-// webhookConfig is the configuration of a webhook plugin. One with credentials of its own has a client of its
+// webhookConfig returns the configuration of a webhook plugin. One with credentials of its own has a client of its
 // own.
 func (s *shared) webhookConfig(config []byte) (webhook.Config, error) {
 	cfg := webhook.Config{

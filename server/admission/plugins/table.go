@@ -87,7 +87,7 @@ type entry struct {
 	name string
 	on   bool   // without being named
 	gate string // the plugin runs only where this feature gate is on; "" is always
-	// later says that release 1.32 has no plugin of the name.
+	// later means that release 1.32 has no plugin of the name.
 	later bool
 	// build makes the plugin with its part of the admission configuration file (nil: none). It is nil for
 	// plugins that this server does not have.

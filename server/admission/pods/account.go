@@ -266,7 +266,7 @@ func onlyKnownSecrets(account *corev1.ServiceAccount, pod *corev1.Pod) error {
 	return nil
 }
 
-// mountable are the secrets that the pods of an account may use.
+// mountable returns the secrets that the pods of an account may use.
 func mountable(account *corev1.ServiceAccount) map[string]bool {
 	known := map[string]bool{}
 	for _, s := range account.Secrets {

@@ -59,7 +59,7 @@ func imagesOf(pod *corev1.Pod) (containers, volumes []image) {
 	return containers, volumes
 }
 
-// pulled are the images of a pod that is new, or has new ones.
+// pulled returns the images of a pod that is new, or has new ones.
 func pulled(a *admission.Attributes) []image {
 	pod, ok := a.Object.(*corev1.Pod)
 	if !ok || !a.Is("", "pods", "") {

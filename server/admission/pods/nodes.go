@@ -19,7 +19,7 @@ import (
 
 const nodeStorage = "nodes"
 
-// node is a node by its name; nil where there is none.
+// node returns a node by its name; nil where there is none.
 func node(ctx context.Context, objects admission.Objects, name string) (*corev1.Node, error) {
 	obj, err := objects.Get(ctx, nodeStorage, "", name)
 	if err != nil || obj == nil {
@@ -71,7 +71,7 @@ func (p TopologyLabels) label(ctx context.Context, m *metav1.ObjectMeta, name st
 	return nil
 }
 
-// changedOn is the node of a pod, which an update needs to know.
+// changedOn returns the node of a pod, which an update needs to know.
 func changedOn(ctx context.Context, objects admission.Objects, a *admission.Attributes, pod *corev1.Pod) (*corev1.Node, error) {
 	n, err := node(ctx, objects, pod.Spec.NodeName)
 	if err == nil && n == nil {

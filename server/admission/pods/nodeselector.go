@@ -94,7 +94,7 @@ func (p NodeSelector) Validate(ctx context.Context, a *admission.Attributes) err
 	return nil
 }
 
-// selected is the node selector of a pod's namespace, which the pod must not contradict.
+// selected returns the node selector of a pod's namespace, which the pod must not contradict.
 func (p NodeSelector) selected(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) (labels.Set, error) {
 	namespace, err := namespaceOf(ctx, p.Objects, a)
 	if err != nil {

@@ -116,7 +116,7 @@ func (p TolerationLimits) Validate(ctx context.Context, a *admission.Attributes)
 	return nil
 }
 
-// annotated are the tolerations in an annotation of a pod's namespace.
+// annotated returns the tolerations in an annotation of a pod's namespace.
 func (p TolerationLimits) annotated(ctx context.Context, a *admission.Attributes, key string) (list []corev1.Toleration, said bool, err error) {
 	namespace, err := namespaceOf(ctx, p.Objects, a)
 	if err != nil {

@@ -55,7 +55,7 @@ func ParseConfig(data []byte) (Config, error) {
 	return c.Config, c.validate()
 }
 
-// policy is the policy of the configured defaults.
+// policy returns the policy of the configured defaults.
 func (c *Config) policy() (api.Policy, error) {
 	if err := c.validate(); err != nil {
 		return api.Policy{}, err

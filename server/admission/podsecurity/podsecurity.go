@@ -92,7 +92,7 @@ func change(c *policy.Check, by func(policy.CheckPodFn) policy.CheckPodFn) {
 	}
 }
 
-// withoutImages is a pod whose volumes with images are of no known type.
+// withoutImages returns a pod whose volumes with images are of no known type.
 func withoutImages(spec *corev1.PodSpec) *corev1.PodSpec {
 	image := func(v corev1.Volume) bool { return v.Image != nil }
 	if spec == nil || !slices.ContainsFunc(spec.Volumes, image) {
@@ -106,7 +106,7 @@ func withoutImages(spec *corev1.PodSpec) *corev1.PodSpec {
 	return &copied
 }
 
-// New makes the plugin. userNamespaces says that the standards are relaxed for pods in user
+// New makes the plugin. userNamespaces means that the standards are relaxed for pods in user
 // namespaces.
 func New(objects admission.Objects, c Config, v release.Version, userNamespaces bool) (*Plugin, error) {
 	defaults, err := c.policy()
@@ -199,7 +199,7 @@ func (p *Plugin) exemptRuntime(class *string) bool {
 	return class != nil && *class != "" && slices.Contains(p.exemptions.RuntimeClasses, *class)
 }
 
-// standard is the policy of a namespace; errs are its invalid labels.
+// standard returns the policy of a namespace; errs are its invalid labels.
 func (p *Plugin) standard(ctx context.Context, name string) (standard api.Policy, errs field.ErrorList, err error) {
 	obj, err := p.objects.Get(ctx, "namespaces", "", name)
 	if err == nil && obj == nil {

@@ -91,7 +91,7 @@ type result struct {
 	annotations []annotated
 }
 
-// failed is the decision for an expression that could not be evaluated.
+// failed returns the decision for an expression that could not be evaluated.
 func (c *compiled) failed(message string) decision {
 	return decision{denied: !c.ignores, fault: true, message: message}
 }

@@ -28,7 +28,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors are the metrics to register.
+// Collectors returns the metrics to register.
 func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.count, m.took} }
 
 func (m *Metrics) checked(policy, binding string, d *decision, action string) {

@@ -70,7 +70,7 @@ type subject struct {
 	largest int // maximum size of the result in bytes
 }
 
-// change is the object that a mutation makes of another; nil where it leaves it alone. The
+// change returns the object that a mutation makes of another; nil where it leaves it alone. The
 // errors of a policy are plain ones; others are API statuses.
 func (m *mutation) change(ctx context.Context, in *expr.Input, variables *expr.Compiler, s *subject) (runtime.Object, error) {
 	if err := m.Fault(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// paramResource is where the parameters of a policy are; nil where it takes none.
+// paramResource returns where the parameters of a policy are; nil where it takes none.
 func (r *request) paramResource(h *hook) (*kinds.Resource, error) {
 	k := h.params
 	if k == nil {
@@ -40,7 +40,7 @@ type param struct {
 	tree            func() (any, error)
 }
 
-// params are the parameters that a binding refers to, as expressions see them. A
+// params returns the parameters that a binding refers to, as expressions see them. A
 // policy that takes none, or is bound without, is evaluated once without any.
 func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.ParamRef) ([]param, error) {
 	if res == nil || ref == nil {
@@ -108,7 +108,7 @@ type kept struct {
 	resource *kinds.Resource
 }
 
-// paramTree is an object that home stores, in the version of a resource, made once
+// paramTree returns an object that home stores, in the version of a resource, made once
 // an item.
 func paramTree(codec jsoncodec.Codec, item *cache.Item, home, res *kinds.Resource) (any, error) {
 	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{"param", res}}, func(item *cache.Item) (any, error) {
@@ -126,7 +126,7 @@ func paramTree(codec jsoncodec.Codec, item *cache.Item, home, res *kinds.Resourc
 	})
 }
 
-// namespaceTree is a namespace as expressions see it, made once for each item.
+// namespaceTree returns a namespace as expressions see it, made once for each item.
 func namespaceTree(codec jsoncodec.Codec, item *cache.Item) (any, error) {
 	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{what: "namespace"}}, func(item *cache.Item) (any, error) {
 		ns := &corev1.Namespace{}

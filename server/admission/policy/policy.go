@@ -142,7 +142,7 @@ func (r *request) each(h *hook, do func(invocation)) error {
 	return nil
 }
 
-// input is the input of expressions for the write as one resource.
+// input returns the input of expressions for the write as one resource.
 func (r *request) input(v *invocation) *expr.Input {
 	if r.authorizer == nil {
 		r.authorizer = expr.NewAuthorizer(r.ctx, r.Authorizer, r.a.User, expr.Target{

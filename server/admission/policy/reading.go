@@ -106,7 +106,7 @@ func (p Reading) mayUseKind(ctx context.Context, user *authx.Identity, kind *adm
 	return fmt.Sprintf("user %v must have \"get\" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)", user, kind.Kind, kind.APIVersion)
 }
 
-// mayUseRef says why a user may not refer to parameters of a policy: by name one has
+// mayUseRef returns the reason why a user may not refer to parameters of a policy: by name one has
 // to be allowed to get them, by a selector to list them; without a namespace, in all
 // namespaces. Where they are unknown, the question is about everything.
 func (p Reading) mayUseRef(ctx context.Context, user *authx.Identity, name string, policy func() (*admissionregistrationv1.ParamKind, bool), ref *admissionregistrationv1.ParamRef) string {
@@ -131,7 +131,7 @@ func (p Reading) mayUseRef(ctx context.Context, user *authx.Identity, name strin
 	return fmt.Sprintf("user %v does not have %q permission on the object referenced by paramRef", user, what.Verb)
 }
 
-// everything is a request for all resources of all groups.
+// everything returns a request for all resources of all groups.
 func everything() authx.Attributes {
 	return authx.Attributes{APIGroup: "*", APIVersion: "*", Resource: "*", ResourceRequest: true}
 }

@@ -93,7 +93,7 @@ func (s *source) bind(name string, b *binding) {
 	s.list.Store(nil)
 }
 
-// hooks are the policies that are bound, by name, with their bindings by name.
+// hooks returns the policies that are bound, by name, with their bindings by name.
 func (s *source) hooks() []*hook {
 	s.follower.RLock()
 	defer s.follower.RUnlock()

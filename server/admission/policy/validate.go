@@ -131,7 +131,7 @@ func (r *request) act(h *hook, b *binding, index int, d *decision) {
 	}
 }
 
-// failureNote is the audit annotation of a decision.
+// failureNote returns the audit annotation of a decision.
 func failureNote(h *hook, b *binding, index int, d *decision) string {
 	data, err := json.Marshal([]map[string]any{{
 		"message": d.message, "policy": h.name, "binding": b.name, "expressionIndex": index, "validationActions": b.actions,

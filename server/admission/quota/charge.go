@@ -71,7 +71,7 @@ func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([
 // noQuota is the key of deltas for a write that no quota counts.
 const noQuota = -1
 
-// deltas are the additional usage of a write in each of its quotas. Quotas without additional usage are
+// deltas returns the additional usage of a write in each of its quotas. Quotas without additional usage are
 // omitted.
 func (p *Plugin) deltas(k *ask, quotas []*corev1.ResourceQuota, mine []int) (map[int]corev1.ResourceList, error) {
 	use := k.meter.use(k.a.Object)
@@ -108,7 +108,7 @@ func (p *Plugin) deltas(k *ask, quotas []*corev1.ResourceQuota, mine []int) (map
 	return out, nil
 }
 
-// beyond is the usage that a change adds.
+// beyond returns the usage that a change adds.
 func beyond(use, before corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, q := range use {
@@ -123,7 +123,7 @@ func beyond(use, before corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// add is a quota with more use, if it allows that.
+// add returns a quota with more use, if it allows that.
 func add(a *admission.Attributes, q *corev1.ResourceQuota, delta corev1.ResourceList) (*corev1.ResourceQuota, error) {
 	asked, exceeded := corev1.ResourceList{}, []corev1.ResourceName(nil)
 	out := q.DeepCopy()

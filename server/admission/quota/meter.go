@@ -45,7 +45,7 @@ func (m *meter) handles(a *admission.Attributes) bool {
 	return m.moves != nil && a.Subresource == m.movesBy && a.Operation == admission.Update && m.moves(a.Object, a.Old)
 }
 
-// counted are the names of a quota that are about this resource.
+// counted returns the names of a quota that are about this resource.
 func (m *meter) counted(hard corev1.ResourceList) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for _, name := range m.names { // a quota may have tens of thousands of others
@@ -64,7 +64,7 @@ func (m *meter) counted(hard corev1.ResourceList) []corev1.ResourceName {
 	return names
 }
 
-// inScopes are the scopes of a quota that an object is in, and whether those are
+// inScopes returns the scopes of a quota that an object is in, and whether those are
 // all that the quota has.
 func (m *meter) inScopes(q *corev1.ResourceQuota, obj runtime.Object) (in []corev1.ScopedResourceSelectorRequirement, all bool, err error) {
 	var asked []corev1.ScopedResourceSelectorRequirement
@@ -120,7 +120,7 @@ var aliases = map[schema.GroupResource]corev1.ResourceName{
 	{Resource: "secrets"}:                corev1.ResourceSecrets,
 }
 
-// count is the name of a quota for the number of objects.
+// count returns the name of a quota for the number of objects.
 func count(r schema.GroupResource) corev1.ResourceName {
 	return corev1.ResourceName("count/" + r.String())
 }
@@ -241,7 +241,7 @@ func claimInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object
 	return false, nil
 }
 
-// classesOf are the classes of attributes that a claim asks for, has or is about to have.
+// classesOf returns the classes of attributes that a claim asks for, has or is about to have.
 func classesOf(c *corev1.PersistentVolumeClaim) []string {
 	var classes []string
 	for _, class := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
@@ -331,7 +331,7 @@ func useDevices(obj runtime.Object) corev1.ResourceList {
 	return l
 }
 
-// devicesOf is how many devices of a class are asked for.
+// devicesOf returns how many devices of a class are asked for.
 func devicesOf(class string, mode resourcev1beta1.DeviceAllocationMode, count int64) corev1.ResourceList {
 	switch mode {
 	case resourcev1beta1.DeviceAllocationModeExactCount:

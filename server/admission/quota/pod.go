@@ -90,7 +90,7 @@ func named(l, requests, limits corev1.ResourceList) {
 func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
 func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 
-// podDemand is the peak demand of a pod: its containers together with restartable init containers, or one of
+// podDemand returns the peak demand of a pod: its containers together with restartable init containers, or one of
 // the other init containers together with the restartable ones before it. Resources of the pod as a whole
 // take precedence. The overhead of its runtime is added; to limits only if there are any.
 func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, whole corev1.ResourceList, always bool) corev1.ResourceList {

@@ -147,7 +147,7 @@ func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 }
 
 // weigh answers the asks that need no change of a quota, and returns the others with
-// the quotas as they will be. covered says that limited resources were looked at.
+// the quotas as they will be. covered means that limited resources were looked at.
 func (p *Plugin) weigh(quotas []*corev1.ResourceQuota, asks []*ask, covered bool) ([]*ask, []*corev1.ResourceQuota) {
 	var left []*ask
 	for _, k := range asks {

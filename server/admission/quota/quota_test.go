@@ -93,7 +93,7 @@ func list(pairs ...string) corev1.ResourceList {
 	return l
 }
 
-// limit is a quota that has counted nothing so far.
+// limit returns a quota that has counted nothing so far.
 func limit(name string, pairs ...string) *corev1.ResourceQuota {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n"}}
 	q.Spec.Hard = list(pairs...)

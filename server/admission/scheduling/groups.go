@@ -80,7 +80,7 @@ func Jobs(objects admission.Objects) admission.Validator {
 	}
 }
 
-// groupsOf are the PodGroup that the template of a Job names, or else those that the Job controls.
+// groupsOf returns the PodGroup that the template of a Job names, or else those that the Job controls.
 func groupsOf(ctx context.Context, objects admission.Objects, job *batchv1.Job) ([]*schedulingv1alpha2.PodGroup, error) {
 	if ref := job.Spec.Template.Spec.SchedulingGroup; ref != nil && ref.PodGroupName != nil {
 		obj, err := objects.Get(ctx, groups, job.Namespace, *ref.PodGroupName)

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
 
-// write is the creation of a ConfigMap, and what it said.
+// write returns the creation of a ConfigMap, and what it said.
 func write(t testing.TB) (*admission.Attributes, *strings.Builder) {
 	t.Helper()
 	r := kinds.NewCatalogue(builtin.Resources()).Lookup("", "v1", "configmaps")

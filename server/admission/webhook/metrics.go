@@ -31,7 +31,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors are the metrics to register.
+// Collectors returns the metrics to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.took, m.calls, m.rejections, m.fails}
 }

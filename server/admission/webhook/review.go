@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/criteria"
 )
 
-// reviewKind is the kind of reviews in a version. They have the same fields in all.
+// reviewKind returns the kind of reviews in a version. They have the same fields in all.
 func reviewKind(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: admissionv1.GroupName, Version: version, Kind: "AdmissionReview"}
 }
@@ -48,7 +48,7 @@ func (s *shown) prepare(a *admission.Attributes) error {
 	return nil
 }
 
-// review is the question about a write, under a uid of its own. The objects have
+// review returns the question about a write, under a uid of its own. The objects have
 // been prepared.
 func (s *shown) review(a *admission.Attributes, version string) (types.UID, []byte, error) {
 	uid := uuid.NewUUID()
@@ -197,7 +197,7 @@ func (w *answer) report(hook string, a *admission.Attributes) {
 	}
 }
 
-// denial is the refusal that a webhook wants, as far as it can be one.
+// denial returns the refusal that a webhook wants, as far as it can be one.
 func denial(hook string, result *metav1.Status) *apierrors.StatusError {
 	st := metav1.Status{}
 	if result != nil {

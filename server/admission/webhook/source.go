@@ -38,7 +38,7 @@ type hook struct {
 	list *conditions.List
 }
 
-// compiled are the match conditions, compiled on first use.
+// compiled returns the match conditions, compiled on first use.
 func (h *hook) compiled(k *asker) *conditions.List {
 	h.once.Do(func() {
 		h.list = conditions.Compile(expr.NewCompiler(release.Default), expr.Offer{Authorizer: true}, h.conditions, h.ignores)
@@ -47,7 +47,7 @@ func (h *hook) compiled(k *asker) *conditions.List {
 	return h.list
 }
 
-// spanName is the name of a call in traces.
+// spanName returns the name of a call in traces.
 func (h *hook) spanName() string {
 	if h.mutates {
 		return "Call mutating webhook"
@@ -78,7 +78,7 @@ func (s *source) reset() {
 	s.list.Store(nil)
 }
 
-// hooks are all webhooks, ordered by the names of their configurations, and within one in
+// hooks returns all webhooks, ordered by the names of their configurations, and within one in
 // its own order.
 func (s *source) hooks() []*hook {
 	s.follower.RLock()
@@ -145,7 +145,7 @@ func newHook(configuration string, index int, w *admissionregistrationv1.Mutatin
 	return h
 }
 
-// spoken is the version of reviews that a webhook likes best of those that there are;
+// spoken returns the version of reviews that a webhook likes best of those that there are;
 // "" if it knows none.
 func spoken(versions []string) string {
 	for _, v := range versions {

@@ -52,7 +52,7 @@ type asker struct {
 // exempt reports whether writes of a resource are never sent to webhooks.
 func exempt(r *kinds.Resource) bool { return r.Group == "admissionregistration.k8s.io" }
 
-// callError says that a webhook could not be called, or returned no valid answer.
+// callError means that a webhook could not be called, or returned no valid answer.
 type callError struct {
 	hook string
 	err  error
@@ -64,7 +64,7 @@ func (e *callError) Error() string {
 }
 func (e *callError) Unwrap() error { return e.err }
 
-// denialError says that a webhook refused.
+// denialError means that a webhook refused.
 type denialError struct{ *apierrors.StatusError }
 
 // view is the write in the form for webhooks: it is made once for each version, and again after a change.
@@ -211,7 +211,7 @@ func callFailed(hook string, err error) error {
 }
 
 // settle records a call, passes on the webhook's warnings and annotations, and returns the error of the
-// write. open says that a failure was ignored.
+// write. open means that a failure was ignored.
 func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (open bool, err error) {
 	a := v.a
 	if out.answer != nil {

@@ -162,7 +162,7 @@ func FuzzMerge(f *testing.F) {
 
 const steps = 1 << 40
 
-// spent is how much work a patch of a document is.
+// spent returns how much work a patch of a document is.
 func spent(t *testing.T, doc, patch string, merge bool) int64 {
 	t.Helper()
 	b := budget.Of(context.Background(), "the patch", steps)

@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// ErrNoPatch says that a merge patch is none.
+// ErrNoPatch means that a merge patch is none.
 var ErrNoPatch = errors.New("Invalid JSON Patch")
 
 // Merge applies a merge patch (RFC 7386) to a document, which must be a JSON object. The

@@ -83,7 +83,7 @@ func (s *source) value(i, ordinal int) (n *node, end, next int) {
 	return &node{src: s, at: i, end: end, ordinal: ordinal}, end, next
 }
 
-// form is the kind of a node's value, opened or not.
+// form returns the kind of a node's value, opened or not.
 func (n *node) form() form {
 	switch {
 	case n == nil || n.src == nil:
@@ -136,7 +136,7 @@ func (n *node) open(b *budget.Budget) (form, error) {
 	return f, err
 }
 
-// memberName is the name of a member as encoding/json reads it, which makes text that is no
+// memberName returns the name of a member as encoding/json reads it, which makes text that is no
 // UTF-8 valid.
 func memberName(text []byte, name scan.Name) string {
 	if name.Has != 0 {

@@ -91,7 +91,7 @@ type run struct {
 	mostCopied int
 }
 
-// kind is the name of an operation.
+// kind returns the name of an operation.
 func (o operation) kind() string {
 	kind, err := o.text("op", "")
 	if err != nil {
@@ -114,7 +114,7 @@ func (o operation) text(field, missing string) (string, error) {
 func (o operation) path() (string, error) { return o.text("path", "operation missing path field") }
 func (o operation) from() (string, error) { return o.text("from", "operation, missing from field") }
 
-// value is the value of an operation; ok is false where it has none. A null is a node
+// value returns the value of an operation; ok is false where it has none. A null is a node
 // without text.
 func (r *run) value(o operation) (n *node, ok bool, err error) {
 	raw, ok := o["value"]

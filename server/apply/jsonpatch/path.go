@@ -56,7 +56,7 @@ func index(key string, n int) (int, error) {
 	return i, nil
 }
 
-// get is a member or element of an opened node; a member that is not there is nil.
+// get returns a member or element of an opened node; a member that is not there is nil.
 func (n *node) get(key string) (*node, error) {
 	if n.opened == object {
 		return n.members[key], nil

@@ -94,7 +94,7 @@ func appendEscaped(dst, text []byte) []byte {
 	return append(dst, text[from:]...)
 }
 
-// compact is the form in which values other than objects and lists are compared.
+// compact returns the form in which values other than objects and lists are compared.
 func (n *node) compact() string {
 	if n == nil || n.src == nil {
 		return ""

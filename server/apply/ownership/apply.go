@@ -84,7 +84,7 @@ func (s *standard) apply(r *kinds.Resource, sub string, live kinds.Object, tree 
 	return obj, nil
 }
 
-// merger is the library's field manager for an apply of tree to live, which answers as the release of r does.
+// merger returns the library's field manager for an apply of tree to live, which answers as the release of r does.
 func (s *standard) merger(r *kinds.Resource, sub string, live kinds.Object, tree map[string]any) (*managedfields.FieldManager, error) {
 	if r.Release.Has(release.OptionalKeys) && r.Release.Has(release.EmptiedStay) {
 		return s.manager(r, sub)

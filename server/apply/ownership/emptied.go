@@ -37,7 +37,7 @@ func (e *emptied) null(merged *unstructured.Unstructured) error {
 	return nil
 }
 
-// holdsEmpty says whether there is an empty object or list in a value. It visits all of the value, so that its cost does
+// holdsEmpty reports whether there is an empty object or list in a value. It visits all of the value, so that its cost does
 // not depend on the order of a map.
 func holdsEmpty(v any) bool {
 	found := false

@@ -93,7 +93,7 @@ func timestamp(now time.Time) *metav1.Time {
 	return &metav1.Time{Time: now.UTC().Truncate(time.Second)}
 }
 
-// resetFields are the paths that a write to an endpoint cannot change, and so not own.
+// resetFields returns the paths that a write to an endpoint cannot change, and so not own.
 func resetFields(r *kinds.Resource, sub string) []string {
 	if sub == "" {
 		if r.Storage == nil {

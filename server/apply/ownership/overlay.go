@@ -49,7 +49,7 @@ func overlaid(s *schema.Schemas, live runtime.Object) merging.Converter {
 	return s.ConverterAs(reflect.TypeOf(live).Elem()) // the body of a subresource
 }
 
-// wholes are the paths of values that a merge replaces as a whole: the author of a part may not know that the
+// wholes returns the paths of values that a merge replaces as a whole: the author of a part may not know that the
 // rest would be removed.
 func wholes(path fieldpath.Path, s merging.Schema, value any) []string {
 	var found []string

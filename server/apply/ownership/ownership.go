@@ -101,7 +101,7 @@ type write struct {
 	old, new    kinds.Object
 	created     bool                        // old has no fields, and is shared
 	entries     []metav1.ManagedFieldsEntry // the record to begin with
-	// fromOld says that entries are those of old. Otherwise a client sent them.
+	// fromOld means that entries are those of old. Otherwise a client sent them.
 	fromOld bool
 	manager string
 	now     time.Time
@@ -115,7 +115,7 @@ func (m *FieldManager) AfterCreate(r *kinds.Resource, sub string, obj kinds.Obje
 	return m.after(w)
 }
 
-// nothing is an object of r without fields, which serves many comparisons and must not be changed.
+// nothing returns an object of r without fields, which serves many comparisons and must not be changed.
 func (m *FieldManager) nothing(r *kinds.Resource, obj kinds.Object) kinds.Object {
 	if m.planned == nil || !r.HasGoType() {
 		return r.New()

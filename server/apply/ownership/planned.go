@@ -118,7 +118,7 @@ func (w *write) record(changes fieldset.Set, memory *fieldset.Memory) ([]metav1.
 	return out, nil
 }
 
-// change applies changes to one entry. mine says that the entry is that of the write's manager; keep is false
+// change applies changes to one entry. mine means that the entry is that of the write's manager; keep is false
 // for an entry that owns nothing any more.
 func (w *write) change(e *metav1.ManagedFieldsEntry, mine bool, changes fieldset.Set, memory *fieldset.Memory) (keep bool, err error) {
 	set, err := fieldset.Parse(e.FieldsV1.Raw, memory)

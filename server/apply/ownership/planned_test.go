@@ -60,7 +60,7 @@ func changeOf(a, b kinds.Object) string {
 	return cmp.Diff(string(x), string(y)) + cmp.Diff(a, b)
 }
 
-// leavesOut says that the library complains about what an endpoint leaves as it was, and
+// leavesOut reports whether the library complains about what an endpoint leaves as it was, and
 // plans do not look at.
 func leavesOut(r *kinds.Resource, complaint error) bool {
 	return slices.ContainsFunc(r.Storage.ResetFields, func(f string) bool { return strings.Contains(complaint.Error(), " ."+f+".") })

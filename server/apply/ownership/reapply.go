@@ -69,14 +69,14 @@ func (p *planned) reapply(a application) (kinds.Object, error) {
 	return merged, nil
 }
 
-// ownEntry is the index of the manager's entry for its last apply; -1 if there is none.
+// ownEntry returns the index of the manager's entry for its last apply; -1 if there is none.
 func (a *application) ownEntry(entries []metav1.ManagedFieldsEntry) int {
 	return slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == a.subresource
 	})
 }
 
-// named says that the applied configuration has the kind and the version of the request.
+// named reports whether the applied configuration has the kind and the version of the request.
 func (a *application) named(want kinds.Object) bool {
 	version, kind := want.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	return kind == a.resource.Kind && version == a.resource.APIVersion()
@@ -118,7 +118,7 @@ func quickTree(codec jsoncodec.Codec, body []byte) (map[string]any, bool) {
 	return u.Object, true
 }
 
-// quickText says that a body is printable ASCII without escapes of slashes or of characters beyond Latin-1.
+// quickText reports whether a body is printable ASCII without escapes of slashes or of characters beyond Latin-1.
 func quickText(body []byte) bool {
 	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`\/`)) || bytes.Count(body, []byte(`\u`)) != bytes.Count(body, []byte(`\u00`)) {
 		return false
@@ -136,7 +136,7 @@ func quickText(body []byte) bool {
 	return true
 }
 
-// plainTree says that a value has no numbers with fractions and no long names.
+// plainTree reports whether a value has no numbers with fractions and no long names.
 func plainTree(v any) bool {
 	switch v := v.(type) {
 	case float64:

@@ -36,7 +36,7 @@ func marshal(t testing.TB, v any) string {
 	return string(text)
 }
 
-// applier is a FieldManager whose implementations are called one by one.
+// applier returns a FieldManager whose implementations are called one by one.
 func applier() *FieldManager {
 	return New(Config{Schemas: schema.New(kinds.NewCatalogue(builtin.Resources())), JSON: jsoncodec.New(jsoncodec.Settings{})})
 }
@@ -199,7 +199,7 @@ func pruned(v any) any {
 	return v
 }
 
-// reapplying is the life of one random object: applied, written by others, applied again.
+// reapplying returns the life of one random object: applied, written by others, applied again.
 func reapplying(t *testing.T, m *FieldManager, r *kinds.Resource, seed int64, steps int) (quick, all int) {
 	rnd := rand.New(rand.NewSource(seed))
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -258,7 +258,7 @@ const appliedDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata
 "template":{"metadata":{"labels":{"app":"d"}},"spec":{"serviceAccountName":"s","containers":[{"name":"main","image":"app:1","args":["--a","--b"],"env":[{"name":"MODE","value":"fast"},{"name":"AT","value":"n"}],
 "ports":[{"name":"http","containerPort":8080}],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}},"readinessProbe":{"httpGet":{"path":"/z","port":8080}}}]}}}}`
 
-// deployed is a Deployment that "m" has applied, as it is stored.
+// deployed returns a Deployment that "m" has applied, as it is stored.
 func deployed(t testing.TB, m *FieldManager) (*kinds.Resource, *appsv1.Deployment) {
 	r := m.schemas.Catalogue().Lookup("apps", "v1", "deployments")
 	tree, err := ReadTree([]byte(appliedDeployment))
@@ -384,7 +384,7 @@ func sorted(t testing.TB, obj any) string {
 	return marshal(t, v)
 }
 
-// pointsToExtension says whether an extension is behind a pointer in a type.
+// pointsToExtension reports whether an extension is behind a pointer in a type.
 func pointsToExtension(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false

@@ -107,7 +107,7 @@ func (m *FieldManager) scaleHandler(r *kinds.Resource, entries []metav1.ManagedF
 	return managedfields.NewScaleHandler(entries, r.GVK().GroupVersion(), merging.Paths(paths))
 }
 
-// scaleOf is the Scale of an object, with the entries that are about its replicas.
+// scaleOf returns the Scale of an object, with the entries that are about its replicas.
 func scaleOf(entries *managedfields.ScaleHandler, mapping *kinds.ScaleMapping, obj kinds.Object) (*autoscalingv1.Scale, error) {
 	own, err := entries.ToSubresource()
 	if err != nil {
@@ -123,7 +123,7 @@ func scaleOf(entries *managedfields.ScaleHandler, mapping *kinds.ScaleMapping, o
 	return s, nil
 }
 
-// scaleManager is the field manager of the library for a Scale.
+// scaleManager returns the field manager of the library for a Scale.
 func (m *FieldManager) scaleManager() (*managedfields.FieldManager, error) {
 	t := scaleTypes{m.schemas}
 	return merging.NewFieldManager(merging.Kind{

@@ -60,7 +60,7 @@ func (s *standard) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	return after, nil
 }
 
-// manager is the library's field manager for an endpoint.
+// manager returns the library's field manager for an endpoint.
 func (s *standard) manager(r *kinds.Resource, sub string) (*managedfields.FieldManager, error) {
 	key := endpoint{r, sub}
 	if m, ok := s.managers.Load(key); ok {

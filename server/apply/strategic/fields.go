@@ -29,7 +29,7 @@ type fields struct {
 // known caches a pure function of the type.
 var known sync.Map // reflect.Type -> *fields
 
-// objectField is how the field of that name is merged where it holds an object.
+// objectField returns how the field of that name is merged where it holds an object.
 func objectField(t reflect.Type, name string) (*field, error) {
 	f, ok := fieldsOf(t).objects[name]
 	if !ok {
@@ -38,7 +38,7 @@ func objectField(t reflect.Type, name string) (*field, error) {
 	return f.field, f.err
 }
 
-// listField is how the field of that name is merged where it holds a list.
+// listField returns how the field of that name is merged where it holds a list.
 func listField(t reflect.Type, name string) (*field, error) {
 	f, ok := fieldsOf(t).lists[name]
 	if !ok {

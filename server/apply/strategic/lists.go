@@ -155,7 +155,7 @@ func (m merger) items(f *field, live, patch []any) ([]any, error) {
 	return merged, nil
 }
 
-// elementType is the one type of all items of two lists.
+// elementType returns the one type of all items of two lists.
 func elementType(a, b []any) (reflect.Type, error) {
 	var t reflect.Type
 	for _, items := range [][]any{a, b} {
@@ -176,10 +176,10 @@ func elementType(a, b []any) (reflect.Type, error) {
 	return t, nil
 }
 
-// ErrNoScalar says that an item of a list cannot be compared with others.
+// ErrNoScalar means that an item of a list cannot be compared with others.
 var ErrNoScalar = errors.New("the key of a list item must be a scalar")
 
-// keyIn is the value of an item's key; a scalar is its own.
+// keyIn returns the value of an item's key; a scalar is its own.
 func keyIn(item any, key string) (any, error) {
 	if key == "" {
 		if !isScalar(item) {

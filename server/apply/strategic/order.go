@@ -181,7 +181,7 @@ func placeOf(places map[any]int, key any) int {
 	return nowhere
 }
 
-// positions is where each key occurs first.
+// positions returns where each key occurs first.
 func positions(items []any, key string) (map[any]int, error) {
 	at := make(map[any]int, len(items))
 	for i, item := range items {

@@ -116,7 +116,7 @@ func (m merger) retain(live, patch map[string]any) error {
 	return nil
 }
 
-// field merges one field. deletes says that value lists elements to delete.
+// field merges one field. deletes means that value lists elements to delete.
 func (m merger) field(live map[string]any, name string, value any, t reflect.Type, deletes bool) error {
 	if value == nil {
 		delete(live, name)
@@ -163,7 +163,7 @@ func set(live map[string]any, name string, value any) {
 	}
 }
 
-// undirected is a value without the parts that only direct a patch; keep is false if
+// undirected returns a value without the parts that only direct a patch; keep is false if
 // that is all of it.
 func undirected(value any) (_ any, keep bool) {
 	switch value := value.(type) {

@@ -33,7 +33,7 @@ func work(ctx context.Context) *budget.Budget { return budget.New(ctx, "the patc
 
 var pod = reflect.TypeFor[corev1.Pod]()
 
-// library is the merge of apimachinery. Merge promises an error where it panics: on keys and items of
+// library returns the merge of apimachinery. Merge promises an error where it panics: on keys and items of
 // lists that cannot be compared, and on null among items of one type.
 func library(live, patch map[string]any) (out map[string]any, err error) {
 	defer func() {

@@ -63,7 +63,7 @@ func (f *File) begin() error {
 // Name identifies the content.
 func (f *File) Name() string { return f.name }
 
-// Size is the size of the file in bytes.
+// Size returns the size of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
 // Close closes the file.
@@ -120,10 +120,10 @@ func (f *File) locate(directory []byte, end int64) (about []byte, err error) {
 	return directory, nil
 }
 
-// Blocks is the number of blocks, once the file is unsealed.
+// Blocks returns the number of blocks, once the file is unsealed.
 func (f *File) Blocks() int { return len(f.places) }
 
-// BlockSize is the size of a block.
+// BlockSize returns the size of a block.
 func (f *File) BlockSize(i int) int { return f.places[i].size }
 
 // Block reads a block into room, which it grows if necessary. Errors: ErrDamaged, and those of the system.

@@ -92,7 +92,7 @@ func (w *Writer) draft() string { return w.path + ".new" }
 func (w *Writer) Name() string  { return w.name }
 func (w *Writer) Key() [32]byte { return w.key }
 
-// Size is the number of bytes written.
+// Size returns the number of bytes written.
 func (w *Writer) Size() int64 { return w.at }
 
 func sealer(key [32]byte) (cipher.AEAD, error) {
@@ -116,7 +116,7 @@ func (w *Writer) add(number uint64, b []byte) error {
 	return w.write(w.sealed)
 }
 
-// Blocks is the number of blocks so far, and the number of the next one.
+// Blocks returns the number of blocks so far, and the number of the next one.
 func (w *Writer) Blocks() int { return len(w.sizes) }
 
 // Add adds a block. It does not keep it.

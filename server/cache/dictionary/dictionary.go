@@ -38,7 +38,7 @@ func New(samples [][]byte) *Dictionary {
 	return &Dictionary{with: s2.MakeDict(text, last[:min(len(last), 64)])}
 }
 
-// Room is the size of the buffer that Pack needs for a value of up to size bytes.
+// Room returns the size of the buffer that Pack needs for a value of up to size bytes.
 func Room(size int) int { return max(0, s2.MaxEncodedLen(size)) + size }
 
 // Pack returns the packed value in room, or nil if packing saves less than a quarter. room must have at least Room(len(value))

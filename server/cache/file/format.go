@@ -107,7 +107,7 @@ type Objects struct {
 // NewObjects begins with the first object of a block.
 func NewObjects(block []byte) Objects { return Objects{left: packing.NewCursor(block)} }
 
-// Left says whether the block has more bytes.
+// Left reports whether the block has more bytes.
 func (r *Objects) Left() bool { return r.left.Left() > 0 }
 
 // ErrForm means that an object has an invalid form. It is an ErrDamaged.

@@ -67,14 +67,14 @@ var ErrLeftOut = errors.New("the cache file had objects that are not to be in on
 // ErrNotAttested means that the file is of another database, of another epoch, or of a later state of this one.
 var ErrNotAttested = errors.New("the database does not attest to the cache file")
 
-// Size is the size of the file in bytes.
+// Size returns the size of the file in bytes.
 func (p *File) Size() int64 { return p.file.Size() }
 
 // besides is about how many bytes an object takes on top of those in its block: its item, its body, its
 // entries in trees.
 const besides = 240
 
-// Memory is about how many bytes the objects will take, without their values.
+// Memory returns about how many bytes the objects will take, without their values.
 func (p *File) Memory() (bytes int64) {
 	for _, b := range p.Directory.Blocks {
 		size := p.file.BlockSize(b.At)
@@ -83,7 +83,7 @@ func (p *File) Memory() (bytes int64) {
 	return bytes
 }
 
-// Blocks is the file by block, for reading values.
+// Blocks returns the file by block, for reading values.
 func (p *File) Blocks() *blockfile.File { return p.file }
 
 // Keep leaves the file open after Close, for readers of values.

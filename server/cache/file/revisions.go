@@ -28,7 +28,7 @@ func (r *Revisions) Add(some []int64) {
 	}
 }
 
-// Take removes a revision, and says whether it was in the set. Goroutines may call it at the same time.
+// Take removes a revision, and reports whether it was in the set. Goroutines may call it at the same time.
 func (r *Revisions) Take(revision int64) bool {
 	n, known := r.at[revision&^63]
 	if !known {

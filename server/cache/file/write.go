@@ -90,7 +90,7 @@ func (w *Writer) Add(o *Object) error {
 	return nil
 }
 
-// dictionary is the number of a dictionary among those of the resource, from 1 on.
+// dictionary returns the number of a dictionary among those of the resource, from 1 on.
 func (w *Writer) dictionary(d *packing.Codec) int {
 	n, known := w.dictionaries[d]
 	if !known {

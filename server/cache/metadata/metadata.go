@@ -172,10 +172,10 @@ func (p part) of(b []byte) []byte {
 	return b[p.from:p.to:p.to]
 }
 
-// In is the metadata of the object that m was scanned from, as JSON; nil if it has none.
+// In returns the metadata of the object that m was scanned from, as JSON; nil if it has none.
 func (m *Meta) In(b []byte) []byte { return m.metadata.of(b) }
 
-// Finalizers is the list of finalizers in the object that m was scanned from, as JSON; nil if it has none.
+// Finalizers returns the list of finalizers in the object that m was scanned from, as JSON; nil if it has none.
 func (m *Meta) Finalizers(b []byte) []byte { return m.finalizers.of(b) }
 
 // Owners appends the references to owners in the object that m was scanned from, each with its JSON if whole.
@@ -255,7 +255,7 @@ func elements(b []byte, at int, element func(at int) (end int)) int {
 	return scan.Loose.Elements(b, at, func(at int) (int, bool) { return element(at), true })
 }
 
-// text is the string at i without a copy where that is possible; anything but a
+// text returns the string at i without a copy where that is possible; anything but a
 // string gives its literal, null gives "".
 func text(b []byte, i int) (s string, end int) {
 	if i < len(b) && b[i] == '"' {

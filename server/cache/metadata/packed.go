@@ -102,7 +102,7 @@ func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
 	return dst
 }
 
-// encodedTime is a time as objects have it.
+// encodedTime returns a time as objects have it.
 func encodedTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
 
 // Unpack reads the packed form of an object of a storage, which has no labels. Its strings may be views of b.
@@ -157,7 +157,7 @@ func UnpackOwnerInfo(b []byte) OwnerInfo {
 	return OwnerInfo{UID: r.uid(flags), Deleting: flags&flagDeleting != 0, Foreground: flags&flagForeground != 0, Orphan: flags&flagOrphan != 0}
 }
 
-// HasManyOwners says that the owners of a packed object have to be read from its value.
+// HasManyOwners reports whether the owners of a packed object have to be read from its value.
 func HasManyOwners(b []byte) bool {
 	r := reader(b)
 	return r.number()&flagManyOwners != 0

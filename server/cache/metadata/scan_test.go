@@ -67,7 +67,7 @@ func FuzzSplice(f *testing.F) {
 	})
 }
 
-// repeats says that an object has a member twice, or one only equal when unescaped:
+// repeats reports whether an object has a member twice, or one only equal when unescaped:
 // what wins then is nobody's promise.
 func repeats(b []byte) bool {
 	found := false

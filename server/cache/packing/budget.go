@@ -11,33 +11,33 @@ type Budget struct {
 	Messages atomic.Int64 // packed Protobuf forms, as of the last round and since
 }
 
-// Taken is about how many bytes are plain.
+// Taken returns about how many bytes are plain.
 func (p *Budget) Taken() int64 { return p.Total.Load() + p.Grown.Load() }
 
-// Keeps says whether so many more bytes of packed messages may be kept: they may take half of the room.
+// Keeps reports whether so many more bytes of packed messages may be kept: they may take half of the room.
 func (p *Budget) Keeps(n int) bool {
 	return p == nil || p.Most < 0 || p.Messages.Load()+int64(n) <= p.Most/2
 }
 
-// Crammed says that packed messages take nearly all of their room.
+// Crammed reports whether packed messages take nearly all of their room.
 func (p *Budget) Crammed() bool {
 	return p != nil && p.Most >= 0 && p.Messages.Load() > p.Most/16*7
 }
 
-// Crowded says that a round of packing is due, because much was added since the last.
+// Crowded reports whether a round of packing is due, because much was added since the last.
 func (p *Budget) Crowded() bool {
 	return p.Most >= 0 && p.Taken()+p.Messages.Load() >= p.Most && p.Grown.Load() > p.Most/16
 }
 
-// Overflows says that a round cannot wait, because twice as much is plain as may be.
+// Overflows reports whether a round cannot wait, because twice as much is plain as may be.
 func (p *Budget) Overflows() bool {
 	return p.Most >= 0 && p.Taken()+p.Messages.Load() >= 2*p.Most
 }
 
-// Filling says that a round would probably pack something.
+// Filling reports whether a round would probably pack something.
 func (p *Budget) Filling() bool { return p.Most >= 0 && p.Taken() > p.Most/4 }
 
-// Room says whether another object or form may be plain. Grow counts it.
+// Room reports whether another object or form may be plain. Grow counts it.
 func (p *Budget) Room() bool {
 	return p == nil || p.Most < 0 || p.Taken()+p.Messages.Load() < p.Most
 }

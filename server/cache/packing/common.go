@@ -54,7 +54,7 @@ func textFor(text []byte) *byte {
 	return unsafe.SliceData(AppendText(make([]byte, 0, len(text)+binary.MaxVarintLen16), View(text)))
 }
 
-// Owners is the references as AppendOwner wrote them.
+// Owners returns the references as AppendOwner wrote them.
 func (c *Common) Owners() string {
 	if c == nil {
 		return ""
@@ -62,7 +62,7 @@ func (c *Common) Owners() string {
 	return textOf(c.owners)
 }
 
-// SameLabels says that two have the same labels: a label selector selects both or neither.
+// SameLabels reports whether two have the same labels: a label selector selects both or neither.
 func SameLabels(a, b *Common) bool {
 	if a == b {
 		return true

@@ -27,7 +27,7 @@ type Pace struct {
 	Rested time.Duration // in all
 }
 
-// NewPace begins a round. hurry says that the round cannot wait.
+// NewPace begins a round. hurry means that the round cannot wait.
 func NewPace(ctx context.Context, hurry func() bool) *Pace {
 	return &Pace{Ctx: ctx, Hurry: hurry, Rest: TakeRest, Every: packSteps}
 }

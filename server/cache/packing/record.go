@@ -86,7 +86,7 @@ func (n *Neighbors) number(from *Cursor) (c *Common, ok bool) {
 	return c, at == 0 || c != nil
 }
 
-// validLabels says that two texts are the keys and values of labels.
+// validLabels reports whether two texts are the keys and values of labels.
 func validLabels(keys, values []byte) bool {
 	k, v := NewCursor(keys), NewCursor(values)
 	for k.Left() > 0 {
@@ -96,7 +96,7 @@ func validLabels(keys, values []byte) bool {
 	return !k.Bad && !v.Bad && v.Left() == 0
 }
 
-// validOwners says that a text is the owners of a Common.
+// validOwners reports whether a text is the owners of a Common.
 func validOwners(text []byte) bool {
 	c := NewCursor(text)
 	for c.Left() > 0 {

@@ -13,7 +13,7 @@ func View(b []byte) string {
 	return unsafe.String(&b[0], len(b))
 }
 
-// Bytes is a string's bytes without a copy. They must not be changed.
+// Bytes returns a string's bytes without a copy. They must not be changed.
 func Bytes(s string) []byte {
 	if s == "" {
 		return nil
@@ -51,7 +51,7 @@ type Cursor struct {
 // NewCursor begins at the first byte.
 func NewCursor(b []byte) Cursor { return Cursor{b: b} }
 
-// Left is the number of remaining bytes.
+// Left returns the number of remaining bytes.
 func (c *Cursor) Left() int { return len(c.b) }
 
 // Byte reads one byte.

@@ -81,10 +81,10 @@ func (s *Selector) merge() {
 	s.spans = slices.Clip(out)
 }
 
-// OfNamespace says that objects are selected by their namespace, and not by their UID.
+// OfNamespace reports whether objects are selected by their namespace, and not by their UID.
 func (s *Selector) OfNamespace() bool { return s.namespace }
 
-// Selects says whether the selector selects the objects whose field has a value.
+// Selects reports whether the selector selects the objects whose field has a value.
 func (s *Selector) Selects(value string) bool {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, value) // a hash takes everything
@@ -101,5 +101,5 @@ func (s *Selector) Selects(value string) bool {
 	return found
 }
 
-// String is the text that answers show.
+// String returns the text that answers show.
 func (s *Selector) String() string { return s.text }

@@ -26,7 +26,7 @@ func NewPages(most int) *Pages {
 // Failed counts the values that could not be read.
 func (p *Pages) Failed() int64 { return p.failed.Load() }
 
-// Bytes is the size of the blocks that are kept.
+// Bytes returns the size of the blocks that are kept.
 func (p *Pages) Bytes() (n int) {
 	for i := range p.part {
 		at := &p.part[i]

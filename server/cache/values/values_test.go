@@ -14,7 +14,7 @@ import (
 
 func value(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%d ", i), 1+i%50) }
 
-// written is a file of n values, ten in each block, and a last block of one large value.
+// written returns a file of n values, ten in each block, and a last block of one large value.
 func written(t testing.TB, n int, large []byte) (f *blockfile.File, at []values.Place) {
 	t.Helper()
 	w, err := blockfile.Create(filepath.Join(t.TempDir(), "file"))

@@ -51,7 +51,7 @@ func (a *Default) reconcile(ctx context.Context, key reconcile.Key) (r reconcile
 	return r, unlessTerminating(a.API.Call(ctx, defaultAgent, http.MethodPost, "/api/v1/namespaces/"+key.Namespace+"/serviceaccounts", reconcile.JSON, account, nil))
 }
 
-// lasts says whether a namespace is there and not being deleted.
+// lasts reports whether a namespace is there and not being deleted.
 func lasts(b *reconcile.Base, namespace string) bool {
 	item := b.Cache.Get("namespaces", "", namespace)
 	return item != nil && !item.Meta().Deleting

@@ -139,7 +139,7 @@ func (c *Controller) fill(ctx context.Context, role *rbacv1.ClusterRole) error {
 
 func (c *Controller) skips(role *rbacv1.ClusterRole) bool { return c.Skip != nil && c.Skip(role) }
 
-// rests says whether a role is left alone now.
+// rests reports whether a role is left alone now.
 func (c *Controller) rests(role *rbacv1.ClusterRole) bool {
 	return !c.settling[role.Name].IsZero() || c.skips(role)
 }
@@ -198,7 +198,7 @@ func (c *Controller) gather(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, erro
 	return rules, nil
 }
 
-// ruleText is the same for rules that mean the same: with no list and an empty one alike.
+// ruleText returns the same for rules that mean the same: with no list and an empty one alike.
 func ruleText(rule rbacv1.PolicyRule) (string, error) {
 	if rule.Verbs == nil {
 		rule.Verbs = []string{}

@@ -45,7 +45,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// wanted is the condition that an APIService should have; known is false until the aggregator
+// wanted returns the condition that an APIService should have; known is false until the aggregator
 // has a verdict.
 func (c *Controller) wanted(s *apiregistrationv1.APIService) (_ apiregistrationv1.APIServiceCondition, known bool) {
 	now := metav1.NewTime(c.Now())
@@ -103,7 +103,7 @@ func available(list []apiregistrationv1.APIServiceCondition) int {
 	return slices.IndexFunc(list, func(c apiregistrationv1.APIServiceCondition) bool { return c.Type == apiregistrationv1.Available })
 }
 
-// says says whether an APIService has a condition already, whenever it got it.
+// says reports whether an APIService has a condition already, whenever it got it.
 func says(s *apiregistrationv1.APIService, c apiregistrationv1.APIServiceCondition) bool {
 	i := available(s.Status.Conditions)
 	if i < 0 {

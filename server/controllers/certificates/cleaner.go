@@ -57,7 +57,7 @@ func (c *Cleaner) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// useless says why a request is of no use any more; "": it is.
+// useless returns the reason why a request is of no use any more; "": it is.
 func useless(item *cache.Item, now time.Time) string {
 	var r certificatesv1.CertificateSigningRequest
 	if !reconcile.Decode(item, &r) || r.DeletionTimestamp != nil {
@@ -83,7 +83,7 @@ func useless(item *cache.Item, now time.Time) string {
 	return ""
 }
 
-// expired says whether the first of some certificates has expired.
+// expired reports whether the first of some certificates has expired.
 func expired(text []byte, now time.Time) bool {
 	block, _ := pem.Decode(text)
 	if block == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// certificateUntil is one that runs out then, as a request holds it.
+// certificateUntil returns one that runs out then, as a request holds it.
 func certificateUntil(t *testing.T, until time.Time) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -23,7 +23,7 @@ type InUse struct {
 	clusterWide               bool   // the objects have no namespace
 	add                       bool   // give the finalizer to objects that lack it
 	users                     []string
-	// frees says whether a change of a user may end a use; nil: each may.
+	// frees reports whether a change of a user may end a use; nil: each may.
 	frees func(d cache.Delivery) bool
 	// use scans the users in a namespace, "" for all, and returns which objects they use.
 	use func(ctx context.Context, namespace string) (uses func(item *cache.Item) bool)
@@ -116,7 +116,7 @@ func (u *InUse) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 	return r, nil
 }
 
-// collection is the path of the objects in a namespace.
+// collection returns the path of the objects in a namespace.
 func (u *InUse) collection(namespace string) string {
 	path := u.root + "/"
 	if !u.clusterWide {

@@ -45,7 +45,7 @@ func (v *Volumes) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// misfit says that an object lacks a finalizer, or is being deleted and has it.
+// misfit reports whether an object lacks a finalizer, or is being deleted and has it.
 func misfit(item *cache.Item, finalizer string) bool {
 	return item.Err() == nil && slices.Contains(reconcile.Finalizers(item), finalizer) == item.Meta().Deleting
 }

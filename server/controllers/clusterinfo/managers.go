@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// managersOf are the field managers that own a field, each once and in order. The path has the names of
+// managersOf returns the field managers that own a field, each once and in order. The path has the names of
 // the field's parts as managedFields has them: "f:data", "f:kubeconfig".
 func managersOf(entries []metav1.ManagedFieldsEntry, path ...string) []string {
 	var out []string

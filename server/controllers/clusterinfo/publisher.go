@@ -68,7 +68,7 @@ func (c *Publisher) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// kubeconfig is the text that joining machines read: a cluster, without users or contexts.
+// kubeconfig returns the text that joining machines read: a cluster, without users or contexts.
 func (c *Publisher) kubeconfig() string {
 	return fmt.Sprintf(`apiVersion: v1
 clusters:

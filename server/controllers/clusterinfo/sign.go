@@ -52,7 +52,7 @@ func (s *Signer) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// signing are the tokens that sign, secrets by id, and when the first of them expires; 0: none does.
+// signing returns the tokens that sign, secrets by id, and when the first of them expires; 0: none does.
 func (s *Signer) signing() (tokens map[string]string, next time.Duration) {
 	tokens = map[string]string{}
 	s.Cache.Snapshot("secrets").Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {

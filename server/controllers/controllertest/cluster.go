@@ -103,7 +103,7 @@ func (c *Cluster) whole(key sqlstore.Key, obj any) []byte {
 	return data
 }
 
-// Get reads an object from the cache, and says whether it is there.
+// Get reads an object from the cache, and reports whether it is there.
 func (c *Cluster) Get(storage, namespace, name string, into any) bool {
 	c.t.Helper()
 	item := c.Cache.Get(storage, namespace, name)

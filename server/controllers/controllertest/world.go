@@ -166,7 +166,7 @@ func (w *World) whole(key sqlstore.Key, text string) []byte {
 	return data
 }
 
-// Read is an object as JSON; "": it is not there.
+// Read returns an object as JSON; "": it is not there.
 func (w *World) Read(storage, namespace, name string) string {
 	if item := w.Cache.Get(storage, namespace, name); item != nil {
 		return string(item.JSON())
@@ -322,10 +322,10 @@ func Pass(d time.Duration) {
 // Quiet is a log that discards everything.
 var Quiet = slog.New(slog.DiscardHandler)
 
-// Ago is a time of the past as objects have it.
+// Ago returns a time of the past as objects have it.
 func Ago(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
 
-// Names are the names of all objects.
+// Names returns the names of all objects.
 func (w *World) Names() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,7 +25,7 @@ const pollEvery = 500 * time.Millisecond
 // and removes the objects of those that are being deleted.
 type Controller struct {
 	reconcile.Base
-	// Own says that a resource is built in: no definition has its name, or the objects that are stored by it. nil: none is.
+	// Own reports whether a resource is built in: no definition has its name, or the objects that are stored by it. nil: none is.
 	Own    func(group, plural string) bool
 	Reader *definitions.Reader // shared with other readers of definitions; nil: the controller decodes them itself
 
@@ -80,7 +80,7 @@ func (d *Controller) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// groupOf is the group of a definition that is known; "": none of that name is.
+// groupOf returns the group of a definition that is known; "": none of that name is.
 func (d *Controller) groupOf(name string) string {
 	if one := d.known[name]; one != nil {
 		return one.crd.Spec.Group

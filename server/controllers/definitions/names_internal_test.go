@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// wanting is a definition that asks for names, and has none yet.
+// wanting returns a definition that asks for names, and has none yet.
 func wanting(created int64, plural, kind string, short ...string) *definition {
 	return &definition{created: created, crd: &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural + ".example.com"},

@@ -47,7 +47,7 @@ func (d *writer) status(ctx context.Context, one *definition, crd *apiextensions
 	return reconcile.Current(err) // the watch delivers the newer object
 }
 
-// statusChange is the merge patch between two states of a status.
+// statusChange returns the merge patch between two states of a status.
 func statusChange(was, now *apiextensionsv1.CustomResourceDefinitionStatus) (map[string]any, error) {
 	var trees [2]map[string]any
 	for i, status := range []*apiextensionsv1.CustomResourceDefinitionStatus{was, now} {

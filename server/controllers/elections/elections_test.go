@@ -27,7 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// electing is a server that chooses leaders, whose candidates have so long to answer.
+// electing returns a server that chooses leaders, whose candidates have so long to answer.
 func electing(t *testing.T, wait time.Duration) *kubernetes.Clientset {
 	return electingAs(t, wait, func(t http.RoundTripper) http.RoundTripper { return asAdmin{t} }, "--runtime-config="+ours+"=true")
 }

@@ -33,7 +33,7 @@ func (b *bell) signal() {
 	}
 }
 
-// ring says that a source has changes.
+// ring signals that a source has changes.
 func (b *bell) ring(s *source) {
 	b.mu.Lock()
 	if !s.rung {

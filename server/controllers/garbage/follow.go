@@ -24,7 +24,7 @@ type follower struct {
 	refs       []graph.Ref
 }
 
-// ownersOf are an object's references, which are valid until the next call. If they cannot be read, it logs that, and ok is false.
+// ownersOf returns an object's references, which are valid until the next call. If they cannot be read, it logs that, and ok is false.
 func (c *follower) ownersOf(item *cache.Item) (_ []cache.Owner, ok bool) {
 	if err := cache.Try(func() { c.owners = item.Owners(c.owners[:0]) }); err != nil {
 		c.logUnread(item, err)
@@ -214,7 +214,7 @@ func (c *follower) take(ctx context.Context, s *source) {
 	c.screen(ctx, newest, changed)
 }
 
-// set takes an object as it is now, and says whether it refers to owners, otherwise than
+// set takes an object as it is now, and reports whether it refers to owners, otherwise than
 // before.
 func (c *follower) set(s *source, item *cache.Item) bool {
 	if item.Err() != nil {
@@ -332,7 +332,7 @@ func (s *solidOwner) is(item *cache.Item, r *cache.Owner) bool {
 	return s.namespace == item.Namespace && o.UID != "" && o.UID == r.UID && o.Name == r.Name && o.Kind == r.Kind && o.APIVersion == r.APIVersion
 }
 
-// idle is how long the follower may wait for the bell, if a key is due after next (0: no key is due).
+// idle returns how long the follower may wait for the bell, if a key is due after next (0: no key is due).
 func (c *follower) idle(next time.Duration) time.Duration {
 	idle := c.nextLook(c.Clock())
 	if next > 0 {

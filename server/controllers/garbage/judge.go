@@ -92,7 +92,7 @@ func (c *state) has(storage, namespace, name string, id graph.ID) bool {
 	return item != nil && (item.Err() != nil || graph.IDOf(item.OwnerInfo().UID) == id)
 }
 
-// wasAt says whether a place is that which a reference names. c.mu is held.
+// wasAt reports whether a place is that which a reference names. c.mu is held.
 func (c *state) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
 	name := c.kinds.names[p.Kind]
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
@@ -100,7 +100,7 @@ func (c *state) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
 	return err == nil && name != nil && slices.Contains(name.gvks, gv.WithKind(r.Kind)) && p.Name == r.Name && (in == "" || in == item.Namespace)
 }
 
-// resourceOf is the resource that a reference names, if objects of it are in memory.
+// resourceOf returns the resource that a reference names, if objects of it are in memory.
 func (c *state) resourceOf(r *cache.Owner) *kinds.Resource {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || c.Elsewhere != nil && c.Elsewhere.Serves(gv) {

@@ -55,7 +55,7 @@ func (k *kindNumbers) forget(n uint32, g *graph.Graph) bool {
 	return true
 }
 
-// collectable says whether objects of a resource can be garbage.
+// collectable reports whether objects of a resource can be garbage.
 func collectable(r *kinds.Resource) bool {
 	return r.Storage != nil && !r.Storage.ForbidFinalizeOrphans &&
 		slices.Contains(r.Verbs, "delete") && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch")

@@ -159,7 +159,7 @@ func (c *looker) settle(ctx context.Context, s *subject) error {
 	return c.remove(ctx, s, s.propagation())
 }
 
-// propagation is how an object without owners goes: as its finalizers say, if they do.
+// propagation returns how an object without owners goes: as its finalizers say, if they do.
 func (m *metadata) propagation() metav1.DeletionPropagation {
 	switch {
 	case m.Orphan:

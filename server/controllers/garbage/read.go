@@ -27,7 +27,7 @@ func read(item *cache.Item) metadata {
 	return m
 }
 
-// stateOf is the reason for which an object waits, for the graph. Like a stock collector it deletes
+// stateOf returns the reason for which an object waits, for the graph. Like a stock collector it deletes
 // dependents first if an object has both finalizers.
 func stateOf(info cache.OwnerInfo) graph.State {
 	switch {
@@ -49,7 +49,7 @@ type subject struct {
 	metadata
 }
 
-// blocks says whether an object blocks the deletion of any owner.
+// blocks reports whether an object blocks the deletion of any owner.
 func (s *subject) blocks() bool {
 	for i := range s.refs {
 		if s.refs[i].Blocks {

@@ -153,7 +153,7 @@ func (m *Controller) migrate(ctx context.Context, migration *storagemigrationv1a
 	return errors.New("objects are still written in an older form, as by a server with another configuration")
 }
 
-// home is the resource to migrate, in its stored version, by the current definitions: by one older than the migration, all
+// home returns the resource to migrate, in its stored version, by the current definitions: by one older than the migration, all
 // objects might be in their newest form already.
 func (m *Controller) home(migration *storagemigrationv1alpha1.StorageVersionMigration) (*kinds.Resource, error) {
 	if m.Follow != nil {

@@ -92,7 +92,7 @@ func (m *migrating) ends(name string) storagemigrationv1alpha1.StorageVersionMig
 	return got.Status
 }
 
-// said is a status in short.
+// said returns a status in short.
 func said(s storagemigrationv1alpha1.StorageVersionMigrationStatus) string {
 	var parts []string
 	for _, c := range s.Conditions {
@@ -173,7 +173,7 @@ func TestMigrationToAnotherKey(t *testing.T) {
 	}
 }
 
-// revisionOut is an object without its revision.
+// revisionOut returns an object without its revision.
 func revisionOut(t *testing.T, object []byte) string {
 	t.Helper()
 	var tree map[string]any

@@ -39,7 +39,7 @@ func (c *contents) inside() []*kinds.Resource {
 	return out
 }
 
-// count is how many objects are in a namespace.
+// count returns how many objects are in a namespace.
 func (c *contents) count(namespace string) (count int) {
 	for _, r := range c.inside() {
 		count += c.cache.Snapshot(r.Storage.Key).Count(namespace, cache.Position{})
@@ -69,7 +69,7 @@ func (c *contents) youngest(namespace string) (at time.Time, known bool) {
 	return at, true
 }
 
-// objects are the names of the objects of a resource, and of Pods the longest time that one
+// objects returns the names of the objects of a resource, and of Pods the longest time that one
 // of them has to end.
 func (c *contents) objects(namespace string, r *kinds.Resource) (names []string, grace time.Duration) {
 	c.cache.Snapshot(r.Storage.Key).Ascend(namespace, "", "", func(it *cache.Item) bool {
@@ -86,7 +86,7 @@ func (c *contents) objects(namespace string, r *kinds.Resource) (names []string,
 	return names, grace
 }
 
-// collection is where the API has the objects of a resource in a namespace.
+// collection returns where the API has the objects of a resource in a namespace.
 func collection(r *kinds.Resource, namespace string) string {
 	prefix := "/api/" + r.Version
 	if r.Group != "" {

@@ -33,7 +33,7 @@ type Controller struct {
 	Follow    func() // has Catalogue know all definitions that Cache has; nil: it does
 	Workers   int    // how many namespaces are emptied at once. 0: 10
 	Ordered   bool   // Pods go before everything else
-	// Homeless says that objects may be made in namespaces that are not there.
+	// Homeless means that objects may be made in namespaces that are not there.
 	Homeless bool
 	// Elsewhere knows of the resources of other servers; nil: there are none.
 	Elsewhere reconcile.Elsewhere
@@ -153,14 +153,14 @@ func (n *Controller) went(d cache.Delivery) {
 	}
 }
 
-// state is the state of a namespace that is being deleted; nil: it is not being deleted.
+// state returns the state of a namespace that is being deleted; nil: it is not being deleted.
 func (n *Controller) state(key reconcile.Key) *going {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.going[key]
 }
 
-// admit says whether a namespace may be worked on now, and notes that it is. The queue asks under its lock, of all that
+// admit reports whether a namespace may be worked on now, and notes that it is. The queue asks under its lock, of all that
 // wait for each that it gives: those that were refused are not counted again before there is room for them.
 func (n *Controller) admit(key reconcile.Key) bool {
 	n.mu.Lock()

@@ -73,7 +73,7 @@ type orphan struct {
 	*cache.Item
 }
 
-// left are the remaining objects of a deleted namespace. It finally checks whether a namespace of that name
+// left returns the remaining objects of a deleted namespace. It finally checks whether a namespace of that name
 // exists: a new one has objects of its own.
 func (s *sweeper) left(o *orphaned) (list []orphan) {
 	for _, r := range s.inside() {

@@ -19,7 +19,7 @@ type found struct {
 	podsLeft   bool                  // Pods go first, and some are there still: nothing else was touched
 }
 
-// none says that nothing is left.
+// none reports whether nothing is left.
 func (f *found) none() bool {
 	return len(f.failures) == 0 && len(f.unknown) == 0 && len(f.resources) == 0
 }
@@ -83,7 +83,7 @@ func (f *found) conditions() []corev1.NamespaceCondition {
 	return list
 }
 
-// joined are the texts of errors, in one order.
+// joined returns the texts of errors, in one order.
 func joined(errs []error) string {
 	var list []string
 	for _, err := range errs {
@@ -116,7 +116,7 @@ func merge(st *corev1.NamespaceStatus, list []corev1.NamespaceCondition, now met
 	return changed
 }
 
-// undiscovered says which groups cannot be emptied, as a stock controller does.
+// undiscovered returns which groups cannot be emptied, as a stock controller does.
 func undiscovered(unknown []schema.GroupVersion) string {
 	var list []string
 	for _, gv := range unknown {

@@ -35,7 +35,7 @@ const (
 	addressGrace = time.Minute
 )
 
-// pathOf is the path of an object, or of all of its kind, in the version in which a release writes them.
+// pathOf returns the path of an object, or of all of its kind, in the version in which a release writes them.
 func pathOf(v release.Version, resource, name string) string {
 	path := "/apis/" + core.NetworksVersion(v) + "/" + resource
 	if name != "" {

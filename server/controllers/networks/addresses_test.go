@@ -87,7 +87,7 @@ func startAddresses(t *testing.T, s *servertest.Server, clock func() time.Time) 
 	})
 }
 
-// parentOf is the name of the Service that an IPAddress names, "" where there is none.
+// parentOf returns the name of the Service that an IPAddress names, "" where there is none.
 func parentOf(t *testing.T, s *servertest.Server, ip string) string {
 	t.Helper()
 	w := s.Do("GET", addresses+"/"+ip, "")

@@ -120,7 +120,7 @@ func (s *CIDRs) finalize(ctx context.Context, c *networkingv1.ServiceCIDR, keep 
 	return reconcile.Current(s.API.Call(ctx, CIDRSwitch, http.MethodPatch, pathOf(s.Release, "servicecidrs", c.Name), string(types.StrategicMergePatchType), body, nil))
 }
 
-// needed says whether a Service has an address of a ServiceCIDR that no other one covers.
+// needed reports whether a Service has an address of a ServiceCIDR that no other one covers.
 func (s *CIDRs) needed(c *networkingv1.ServiceCIDR) (found bool) {
 	own, others := map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	var ownBits, otherBits [129]bool // the lengths of prefixes among them
@@ -164,7 +164,7 @@ func networksOf(item *cache.Item) (list []netip.Prefix) {
 	return list
 }
 
-// covered says whether one of networks, of the lengths bits, has an address.
+// covered reports whether one of networks, of the lengths bits, has an address.
 func covered(addr netip.Addr, networks map[netip.Prefix]bool, bits *[129]bool) bool {
 	for n, any := range bits[:addr.BitLen()+1] {
 		if any {

@@ -83,7 +83,7 @@ func (all dirtyQuotas) written(namespace, name string) {
 	}
 }
 
-// lowered says whether less is used of something than was recorded.
+// lowered reports whether less is used of something than was recorded.
 func lowered(before, after corev1.ResourceList) bool {
 	for name, amount := range after {
 		if was, ok := before[name]; ok && amount.Cmp(was) < 0 {

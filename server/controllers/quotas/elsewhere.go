@@ -67,7 +67,7 @@ func (a *awayCounts) find(r schema.GroupResource) *schema.GroupVersionResource {
 	return a.served[r]
 }
 
-// count is how many objects of a resource a namespace has, as far as another server tells.
+// count returns how many objects of a resource a namespace has, as far as another server tells.
 func (a *awayCounts) count(ctx context.Context, namespace string, r schema.GroupResource) (n int, known bool) {
 	now := a.Now()
 	one := a.find(r)

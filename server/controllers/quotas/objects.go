@@ -59,7 +59,7 @@ func decode(c *cache.Cache, item *cache.Item, r *kinds.Resource) kinds.Object {
 	return obj
 }
 
-// frees says whether a change may have freed something that a quota limits.
+// frees reports whether a change may have freed something that a quota limits.
 func frees(storage string, d cache.Delivery) bool {
 	if d.Type == cache.Deleted {
 		return true

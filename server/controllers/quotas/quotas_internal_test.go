@@ -33,7 +33,7 @@ func runQuotas(settle time.Duration, change ...func(*Controller)) func(*controll
 	}
 }
 
-// limit is a quota as it is made; amounts are names and how much of each.
+// limit returns a quota as it is made; amounts are names and how much of each.
 func limit(amounts ...string) string {
 	hard := map[string]string{}
 	for i := 0; i < len(amounts); i += 2 {

@@ -24,7 +24,7 @@ type LeaseTimes struct {
 	Retry    time.Duration // between two tries to take or renew it
 }
 
-// StandardLeaseTimes are the times of stock components.
+// StandardLeaseTimes returns the times of stock components.
 func StandardLeaseTimes() LeaseTimes {
 	return LeaseTimes{Duration: 15 * time.Second, Deadline: 10 * time.Second, Retry: 2 * time.Second}
 }

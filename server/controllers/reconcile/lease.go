@@ -11,7 +11,7 @@ import (
 // LeaseStorage is where Leases are in the cache.
 const LeaseStorage = "leases.coordination.k8s.io"
 
-// LeasesPath is where the API has the Leases of a namespace.
+// LeasesPath returns where the API has the Leases of a namespace.
 func LeasesPath(namespace string) string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + url.PathEscape(namespace) + "/leases"
 }
@@ -30,7 +30,7 @@ func (o *observed) see(version string, at time.Time) {
 	}
 }
 
-// left is how long a Lease of this spec is still valid without a renewal, longest at most; 0 or less: it has no holder, or
+// left returns how long a Lease of this spec is still valid without a renewal, longest at most; 0 or less: it has no holder, or
 // has expired.
 func (o *observed) left(spec *coordinationv1.LeaseSpec, longest time.Duration, now time.Time) time.Duration {
 	if ptr.Deref(spec.HolderIdentity, "") == "" {

@@ -95,7 +95,7 @@ const (
 	mostFailures = 30
 )
 
-// Objects is a source that has each of its objects reconciled that counts; nil: all do.
+// Objects returns a source that has each of its objects reconciled that counts; nil: all do.
 func (l *Loop) Objects(storage string, counts func(*cache.Item) bool) Source {
 	return Source{
 		Storage: storage,
@@ -108,7 +108,7 @@ func (l *Loop) Objects(storage string, counts func(*cache.Item) bool) Source {
 	}
 }
 
-// Namespaces is a source that has each namespace reconciled, under a key without a name, when it is there or changes.
+// Namespaces returns a source that has each namespace reconciled, under a key without a name, when it is there or changes.
 func (l *Loop) Namespaces() Source {
 	return Source{Storage: "namespaces", Seen: func(item *cache.Item) { l.Queue.Touch(Key{Namespace: item.Name}, 0) }}
 }

@@ -65,7 +65,7 @@ func (m *Metrics) standBy(on bool) {
 	}
 }
 
-// Shown is the work of a controller, which metrics show while it is under way.
+// Shown returns the work of a controller, which metrics show while it is under way.
 func (m *Metrics) Shown(name string, work func(context.Context) error) func(context.Context) error {
 	gauge := m.running.WithLabelValues("rowlock", name)
 	return func(ctx context.Context) error {
@@ -124,7 +124,7 @@ type Meter struct {
 	begun   []time.Time // the work under way; zero: none is, and the place is free
 }
 
-// Add says that objects wait.
+// Add records that objects wait.
 func (q *Meter) Add(objects int) {
 	if q == nil || objects == 0 {
 		return

@@ -72,7 +72,7 @@ func (q *Queue[K, T]) now() moment {
 	return now.Sub(q.start)
 }
 
-// in is the moment after a while, of at most some seventy years.
+// in returns the moment after a while, of at most some seventy years.
 func (q *Queue[K, T]) in(after time.Duration) moment { return q.now() + min(max(after, 0), 1<<61) }
 
 func earliest(a, b moment) moment {
@@ -125,7 +125,7 @@ func (q *Queue[K, T]) touch(key K, revision int64, urgent bool) {
 	q.put(e, now)
 }
 
-// list says that keys are touched by a list: one that is settling already has not changed.
+// list means that keys are touched by a list: one that is settling already has not changed.
 func (q *Queue[K, T]) list(listing bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -64,7 +64,7 @@ type Base struct {
 	Meter  *Meter           // nil: the work is not measured
 }
 
-// Now is the time by the clock.
+// Now returns the time by the clock.
 func (b *Base) Now() time.Time {
 	if b.Clock == nil {
 		return time.Now()
@@ -82,14 +82,14 @@ func (b *Base) Delete(ctx context.Context, agent, path string, seen *cache.Item)
 // Key names the work of a controller: an object, all objects of a kind in a namespace, or a task of its own.
 type Key struct{ Namespace, Name string }
 
-// KeyOf is the key of an object.
+// KeyOf returns the key of an object.
 func KeyOf(item *cache.Item) Key { return Key{item.Namespace, item.Name} }
 
 // Moves signals a move of the clock, as by tests, to goroutines that wait for a time: the next move closes the
 // channel. Nil: the clock is never moved.
 type Moves func() <-chan struct{}
 
-// Next is the channel. Call it before reading the clock, so that no move is missed.
+// Next returns the channel. Call it before reading the clock, so that no move is missed.
 func (m Moves) Next() <-chan struct{} {
 	if m == nil {
 		return nil
@@ -97,7 +97,7 @@ func (m Moves) Next() <-chan struct{} {
 	return m()
 }
 
-// ErrRetry says that a key is not done yet, which is no failure and not logged.
+// ErrRetry means that a key is not done yet, which is no failure and not logged.
 var ErrRetry = errors.New("there is more to do")
 
 // Superseded reports whether another client has changed, created or deleted the object first. The watch delivers that
@@ -119,7 +119,7 @@ func Current(err error) error {
 	return err
 }
 
-// Decode decodes an object, and says whether it is there and can be read.
+// Decode decodes an object, and reports whether it is there and can be read.
 func Decode(item *cache.Item, into any) bool {
 	return item != nil && item.Err() == nil && json.Unmarshal(item.JSON(), into) == nil
 }
@@ -167,7 +167,7 @@ func (a *Authority) Resync() time.Duration { return cmp.Or(a.Every, time.Minute)
 type Elsewhere interface {
 	// Resources lists them, and the versions whose resources are unknown.
 	Resources() (list []documents.Resource, unknown []schema.GroupVersion)
-	// Serves says whether another server has a version, even if it cannot be reached.
+	// Serves reports whether another server has a version, even if it cannot be reached.
 	Serves(gv schema.GroupVersion) bool
 	// OfKind finds the resource of a kind that another server has.
 	OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool)

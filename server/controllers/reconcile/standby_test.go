@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// managed is a cluster with something that stands back, and says whether it works.
+// managed is a cluster with something that stands back, and reports whether it works.
 type managed struct {
 	*controllertest.Cluster
 	t     *testing.T

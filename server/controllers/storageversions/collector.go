@@ -56,7 +56,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// without is an object without the entries of servers that are gone; stale reports whether it had any.
+// without returns an object without the entries of servers that are gone; stale reports whether it had any.
 func (c *Collector) without(item *cache.Item) (v *apiserverinternalv1alpha1.StorageVersion, stale bool) {
 	v = &apiserverinternalv1alpha1.StorageVersion{}
 	if !reconcile.Decode(item, v) {

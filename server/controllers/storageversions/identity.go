@@ -52,7 +52,7 @@ type Identity struct {
 	Host string // the name of the host
 }
 
-// ServerName is the name of servers of a host, as in stock servers.
+// ServerName returns the name of servers of a host, as in stock servers.
 func ServerName(host string) string {
 	var text []byte
 	for _, part := range []string{host, identityServer} {
@@ -137,12 +137,12 @@ func (l *Identity) Renew(ctx context.Context, first bool) error {
 	return l.API.Call(ctx, identityServer, http.MethodPut, reconcile.LeasesPath(metav1.NamespaceSystem)+"/"+name, reconcile.JSON, &lease, nil)
 }
 
-// isIdentity says whether a Lease of kube-system names a server.
+// isIdentity reports whether a Lease of kube-system names a server.
 func isIdentity(item *cache.Item) bool {
 	return item != nil && item.Err() == nil && item.Meta().Labels[identityLabel] == identityServer
 }
 
-// ended says whether an object is the Lease of a server that has not renewed it for as long as it lasts.
+// ended reports whether an object is the Lease of a server that has not renewed it for as long as it lasts.
 func (l *Identity) ended(item *cache.Item) bool {
 	var lease coordinationv1.Lease
 	return isIdentity(item) && reconcile.Decode(item, &lease) && reconcile.Expired(&lease.Spec, l.Now())

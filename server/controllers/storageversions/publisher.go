@@ -55,7 +55,7 @@ func (s *Publisher) Update(ctx context.Context) error {
 	return nil
 }
 
-// own are the entries of this server, by name of the object.
+// own returns the entries of this server, by name of the object.
 func (s *Publisher) own() map[string]apiserverinternalv1alpha1.ServerStorageVersion {
 	list := map[string]apiserverinternalv1alpha1.ServerStorageVersion{}
 	for _, r := range s.Catalogue.All() {
@@ -96,7 +96,7 @@ func encoding(r *kinds.Resource) string {
 	return gv.String()
 }
 
-// decodable are the versions of a kind that can be read: served ones, ones that could be,
+// decodable returns the versions of a kind that can be read: served ones, ones that could be,
 // and ones of the past.
 func decodable(r *kinds.Resource, c *kinds.Catalogue) []string {
 	versions := c.RetiredVersions(r.Group, r.Kind)
@@ -141,7 +141,7 @@ func (s *Publisher) say(ctx context.Context, name string, own apiserverinternalv
 	}
 }
 
-// set puts this server's part into a status, and says whether that changed it.
+// set puts this server's part into a status, and reports whether that changed it.
 func (s *Publisher) set(v *apiserverinternalv1alpha1.StorageVersion, own apiserverinternalv1alpha1.ServerStorageVersion) bool {
 	list := v.Status.StorageVersions
 	i := slices.IndexFunc(list, func(other apiserverinternalv1alpha1.ServerStorageVersion) bool {

@@ -99,7 +99,7 @@ func (p *Pods) pass(ctx context.Context) error {
 	return errors.Join(append(failed, err, p.collect(ctx, unplaced, nil))...)
 }
 
-// gone are the nodes of orphans that have been missing from the cache for nodeGrace, and that the API does not have either.
+// gone returns the nodes of orphans that have been missing from the cache for nodeGrace, and that the API does not have either.
 func (p *Pods) gone(ctx context.Context, orphans map[string][]*cache.Item) (list []string, failed error) {
 	now := p.Now()
 	for _, node := range slices.Sorted(maps.Keys(orphans)) {
@@ -172,7 +172,7 @@ func (p *Pods) collect(ctx context.Context, list []*cache.Item, why *corev1.PodC
 	return failed
 }
 
-// over says that everything has been done for a pod: its finalizers keep it.
+// over reports whether everything has been done for a pod: its finalizers keep it.
 func over(item *cache.Item) bool {
 	phase := corev1.PodPhase(reconcile.Text(item, "status", "phase"))
 	return (phase == corev1.PodSucceeded || phase == corev1.PodFailed) && item.Meta().Deleting &&
@@ -197,7 +197,7 @@ func (p *Pods) end(ctx context.Context, item *cache.Item, why *corev1.PodConditi
 	return p.API.Call(ctx, podsAgent, http.MethodDelete, path, reconcile.JSON, &options, nil)
 }
 
-// since is a condition with the time since when the pod has it.
+// since returns a condition with the time since when the pod has it.
 func (p *Pods) since(item *cache.Item, why corev1.PodCondition) corev1.PodCondition {
 	why.LastTransitionTime = metav1.NewTime(p.Now())
 	var pod struct {

@@ -85,7 +85,7 @@ func (s *Scheduler) Fixed(name string, seats int) *Level {
 // Exempt reports whether all requests of the level run at once.
 func (l *Level) Exempt() bool { return l.config.Kind == Exempt }
 
-// Most is the maximum number of seats for one request of the level.
+// Most returns the maximum number of seats for one request of the level.
 func (l *Level) Most() int { return int(l.most.Load()) }
 
 // advance accounts for passed time: virtual grows by the seats that each active queue could have had, and the

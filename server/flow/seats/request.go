@@ -62,10 +62,10 @@ func (r *Request) stuck(now time.Duration) (since int64) {
 // seats.
 func (r *Request) lose(since int64) bool { return r.writing.CompareAndSwap(since, taken) }
 
-// work is the expected cost of a request in seat-seconds.
+// work returns the expected cost of a request in seat-seconds.
 func (r *Request) work() float64 {
 	return float64(r.Seats)*serviceTime + float64(r.Extra)*r.ExtraFor.Seconds()
 }
 
-// Waited is how long the request waited in a queue before Enter returned, and whether it was queued.
+// Waited returns how long the request waited in a queue before Enter returned, and whether it was queued.
 func (r *Request) Waited() (waited time.Duration, did bool) { return r.waited, r.queued }

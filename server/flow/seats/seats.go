@@ -119,7 +119,7 @@ func New(seats int, l Limits, now func() time.Duration) *Scheduler {
 	}
 }
 
-// Runs is the number of requests of a class that have seats.
+// Runs returns the number of requests of a class that have seats.
 func (s *Scheduler) Runs(c Class) int { return int(s.runs[c].Load()) }
 
 // Usage returns, by class, how many requests have seats, how many wait for some, and how many users have

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// one is a level with queues that has all seats.
+// one returns a level with queues that has all seats.
 func (s *Scheduler) one(queues, hand, length int) *Level {
 	return s.Configure([]Config{{Name: "one", Kind: Queue, Shares: 1, Borrowing: -1, Queues: queues, Hand: hand, Length: length}})[0]
 }
@@ -281,7 +281,7 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 	}
 }
 
-// busy is a scheduler of usual size of which some seats are taken.
+// busy returns a scheduler of usual size of which some seats are taken.
 func busy() (*Scheduler, *Level, *Flow) {
 	began := time.Now()
 	s := New(600, Limits{Share: [2]int{100, 50}, Open: [2]int{300, 250}, Bodies: 64 << 20}, func() time.Duration { return time.Since(began) + 1 })

@@ -87,7 +87,7 @@ const (
 	WithRequests
 )
 
-// States are the levels with shares, by name; and the fraction of their targets that they have been given.
+// States returns the levels with shares, by name; and the fraction of their targets that they have been given.
 func (s *Scheduler) States(d Depth) (list []State, fair float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Scheduler) States(d Depth) (list []State, fair float64) {
 	return list, s.fair
 }
 
-// bounds are the least and the greatest virtual time of queues with waiting requests: as it is, and without
+// bounds returns the least and the greatest virtual time of queues with waiting requests: as it is, and without
 // the expected cost of running requests.
 func (l *Level) bounds() (next, discounted [2]float64) {
 	for i, q := range l.backlog {
@@ -146,7 +146,7 @@ func (l *Level) queueStates() (list []QueueState) {
 	return list
 }
 
-// requestStates are the waiting and running requests of each queue, and those of no queue.
+// requestStates returns the waiting and running requests of each queue, and those of no queue.
 func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
 	for _, q := range l.queues {
 		if q == nil {

@@ -100,7 +100,7 @@ func run(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "gates_table.go"), code, 0o644)
 }
 
-// history is a gate over all releases. The oldest release is as its own server was. Newer ones
+// history returns a gate over all releases. The oldest release is as its own server was. Newer ones
 // are as their own servers were, or, for a gate that these did not have yet, as the newest server
 // says that they were.
 func history(name string, sources []reader) *gate {
@@ -123,7 +123,7 @@ func history(name string, sources []reader) *gate {
 	return g
 }
 
-// at is the last of the specs that a release has come to.
+// at returns the last of the specs that a release has come to.
 func at(specs []spec, minor int) (now spec) {
 	for _, s := range specs {
 		if s.minor <= minor {
@@ -243,7 +243,7 @@ func (r *reader) visit(n ast.Node) bool {
 	return true
 }
 
-// last is the name at the end of an expression; that of a list comes after [].
+// last returns the name at the end of an expression; that of a list comes after [].
 func last(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -145,7 +145,7 @@ func (r *row) add(t typ, since, minor int) {
 	}
 }
 
-// text is the file of all fields: a line a type, its name, and its members.
+// text returns the file of all fields: a line a type, its name, and its members.
 func text(rows map[string]*row) []byte {
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -159,7 +159,7 @@ func text(rows map[string]*row) []byte {
 	return out.Bytes()
 }
 
-// fieldsTable is the Go code of the changes.
+// fieldsTable returns the Go code of the changes.
 func fieldsTable(rows map[string]*row) string {
 	var out strings.Builder
 	out.WriteString("// types are those that came, and those with fields or values that came or went, sorted by name.\nvar types = []typeRow{\n")
@@ -184,7 +184,7 @@ func fieldsTable(rows map[string]*row) string {
 	return out.String()
 }
 
-// kindsTable is the Go code of how old the kinds are.
+// kindsTable returns the Go code of how old the kinds are.
 func kindsTable(rows map[string]*row) string {
 	var lines []string
 	order := map[string][3]string{}

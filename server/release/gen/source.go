@@ -77,7 +77,7 @@ func load(minor int, version string) (release, error) {
 	return r, nil
 }
 
-// download is where the sources of a module are.
+// download returns where the sources of a module are.
 func download(module, version string) (string, error) {
 	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
 	if err != nil {
@@ -266,7 +266,7 @@ func (p *source) resolve(spec ast.Expr) ast.Expr {
 	}
 }
 
-// fields are the JSON names of a struct's fields; nil: it is none of the API. kind says that
+// fields returns the JSON names of a struct's fields; nil: it is none of the API. kind says that
 // it has metadata.
 func fields(s *ast.StructType) (names map[string]bool, kind bool) {
 	for _, f := range s.Fields.List {

@@ -169,7 +169,7 @@ func data(t *testing.T, types map[string]reflect.Type) string {
 	return b.String()
 }
 
-// shown are the types that documents show, with their schemas of the oldest release.
+// shown returns the types that documents show, with their schemas of the oldest release.
 func shown(t *testing.T) iter.Seq2[string, string] {
 	t.Helper()
 	text, err := os.ReadFile("../data/definitions.txt")
@@ -185,7 +185,7 @@ func shown(t *testing.T) iter.Seq2[string, string] {
 	}
 }
 
-// whole are all definitions of all publications. Three packages publish OpenAPI definitions of Go types. Those of
+// whole returns all definitions of all publications. Three packages publish OpenAPI definitions of Go types. Those of
 // meta/v1 are in all three; the aggregator's are used, then those of custom resources.
 //
 // The last is of a library for metrics adapters, which publishes core/v1 for them. It
@@ -210,7 +210,7 @@ func whole() map[string]described {
 	return out
 }
 
-// goName is the name of a type whose publication calls it as documents do.
+// goName returns the name of a type whose publication calls it as documents do.
 func goName(name string) string {
 	for documents, path := range map[string]string{"io.k8s.apiextensions-apiserver.": "k8s.io/apiextensions-apiserver.", "io.k8s.kube-aggregator.": "k8s.io/kube-aggregator.", "io.k8s.api.": "k8s.io/api.", "io.k8s.apimachinery.": "k8s.io/apimachinery."} {
 		if rest, ok := strings.CutPrefix(name, documents); ok {

@@ -85,10 +85,10 @@ func shortened(said, text string) bool {
 // corePackage begins the names of the types that are published by a library of an older release.
 const corePackage = "k8s.io/api/core/v1."
 
-// Name is the library's name for a type: the path that Kubernetes gave to its package, a dot, its own name.
+// Name returns the library's name for a type: the path that Kubernetes gave to its package, a dot, its own name.
 func Name(t reflect.Type) string { return removed.PackagePath(t.PkgPath()) + "." + t.Name() }
 
-// describing is the name of the entry that describes the type of a name.
+// describing returns the name of the entry that describes the type of a name.
 func describing(name string, t reflect.Type) string {
 	if by := removed.Describing(t.PkgPath()); by != removed.PackagePath(t.PkgPath()) {
 		return by + "." + t.Name()
@@ -110,7 +110,7 @@ func (l *Library) Type(name string) string {
 	return text
 }
 
-// typeOf is the Go type of a name, or nil if there is none. For a type of a version without Go types, it is
+// typeOf returns the Go type of a name, or nil if there is none. For a type of a version without Go types, it is
 // the type of the first version that has it.
 func (l *Library) typeOf(name string) reflect.Type {
 	if t := l.types[name]; t != nil {
@@ -119,13 +119,13 @@ func (l *Library) typeOf(name string) reflect.Type {
 	return l.types[l.stands[unversioned(name)]]
 }
 
-// unversioned is the name of a type without the version of its package.
+// unversioned returns the name of a type without the version of its package.
 func unversioned(name string) string {
 	dot := strings.LastIndexByte(name, '.')
 	return path.Dir(name[:dot]) + name[dot:]
 }
 
-// outdated says whether the published form of a type is older than the release.
+// outdated reports whether the published form of a type is older than the release.
 func (l *Library) outdated(name string) bool {
 	return l.release.Emulated() && strings.HasPrefix(name, corePackage)
 }
@@ -153,7 +153,7 @@ func (l *Library) Field(name, field string, values []string) string {
 	return text + joinValues(values, sentences)
 }
 
-// LacksValues are the values that the release does not have of the enumeration that a field holds, or a list of it.
+// LacksValues returns the values that the release does not have of the enumeration that a field holds, or a list of it.
 func (l *Library) LacksValues(name, field string) []string {
 	f, ok := fieldOf(l.typeOf(name), field)
 	if !ok {

@@ -60,7 +60,7 @@ var partly = runtime.NewSchemeBuilder(newestv1alpha3.AddToScheme)
 // unregistered are kinds that nothing registers.
 var unregistered = []reflect.Type{reflect.TypeFor[schedulingv1alpha2.WorkloadList](), reflect.TypeFor[schedulingv1alpha2.PodGroupList]()}
 
-// linkedTypes are the structs in the kinds of all groups, by name.
+// linkedTypes returns the structs in the kinds of all groups, by name.
 func linkedTypes() (map[string]reflect.Type, error) {
 	types := map[string]reflect.Type{}
 	for _, from := range []runtime.SchemeBuilder{groups, partly} {
@@ -90,7 +90,7 @@ func addTypes(types map[string]reflect.Type, t reflect.Type) {
 	}
 }
 
-// fieldDoc is the description of a field by the struct that declares it.
+// fieldDoc returns the description of a field by the struct that declares it.
 func (l *Library) fieldDoc(name string, t reflect.Type, field string) string {
 	if text := l.said[name].fields[field]; text != "" {
 		return l.words.Said(describing(name, t), field, text)
@@ -134,7 +134,7 @@ func inlined(t reflect.Type) func(yield func(reflect.Type) bool) {
 	}
 }
 
-// bare is a type without pointers.
+// bare returns a type without pointers.
 func bare(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -74,7 +74,7 @@ func names(a, b *source) []string {
 	return slices.Compact(all)
 }
 
-// definition is the schema of a type; "": there is none.
+// definition returns the schema of a type; "": there is none.
 func (s *source) definition(name string) (string, error) {
 	t := s.types[name]
 	if t == nil {
@@ -167,7 +167,7 @@ func (s *source) property(f fieldDecl) schemaOf {
 	return schema
 }
 
-// zero is the default of a value that is always encoded.
+// zero returns the default of a value that is always encoded.
 func (s *source) zero(e ast.Expr, sc *scope, schema schemaOf, omitEmpty bool) (any, bool) {
 	if _, pointer := e.(*ast.StarExpr); pointer {
 		return nil, false
@@ -209,7 +209,7 @@ func (f fieldDecl) extensions() schemaOf {
 	return out
 }
 
-// schema is the schema of a type expression where it is used.
+// schema returns the schema of a type expression where it is used.
 func (s *source) schema(e ast.Expr, sc *scope) schemaOf {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -250,7 +250,7 @@ func (s *source) schema(e ast.Expr, sc *scope) schemaOf {
 	return schemaOf{"type": "object"}
 }
 
-// element is the schema of the items of a list or the values of a map.
+// element returns the schema of the items of a list or the values of a map.
 func (s *source) element(e ast.Expr, sc *scope) schemaOf {
 	schema := with(s.schema(e, sc), nil)
 	zero, ok := s.zero(e, sc, schema, false)

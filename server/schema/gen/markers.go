@@ -37,7 +37,7 @@ func (s *source) markers(newer *source) []byte {
 	return out.Bytes()
 }
 
-// markersOf are the lines about a type. A type that these sources lack comes from an older version.
+// markersOf returns the lines about a type. A type that these sources lack comes from an older version.
 func (s *source) markersOf(name string) string {
 	dot := strings.LastIndexByte(name, '.')
 	t := s.types[name]
@@ -96,7 +96,7 @@ func mergeRule(f fieldDecl) string {
 	return ""
 }
 
-// fieldDefault is the JSON of a field's +default, or "".
+// fieldDefault returns the JSON of a field's +default, or "".
 func (s *source) fieldDefault(f fieldDecl) string {
 	v := f.markers.get("default")
 	if name, ok := strings.CutPrefix(v, "ref("); ok {

@@ -177,7 +177,7 @@ func (s *source) parse(dir, importPath string, files []string) error {
 	return nil
 }
 
-// enumeration are the values of a type, sorted.
+// enumeration returns the values of a type, sorted.
 func (s *source) enumeration(name string) []string {
 	var values []string
 	for _, c := range s.values[name] {
@@ -297,7 +297,7 @@ func (s *source) resolve(e ast.Expr, sc *scope) (*typeDecl, bool) {
 	return t, ok
 }
 
-// structOf is the struct that a type is, by its own declaration or as another name of one.
+// structOf returns the struct that a type is, by its own declaration or as another name of one.
 func (s *source) structOf(t *typeDecl) (*structExpr, bool) {
 	switch inner := t.expr.(type) {
 	case *structExpr:
@@ -322,7 +322,7 @@ func qualified(e ast.Expr, sc *scope) string {
 	return ""
 }
 
-// comment says whether a comment holds text for users, and which markers it has.
+// comment reports whether a comment holds text for users, and which markers it has.
 func comment(g *ast.CommentGroup) (described bool, m markers) {
 	m = markers{}
 	if g == nil {
@@ -347,7 +347,7 @@ func comment(g *ast.CommentGroup) (described bool, m markers) {
 	return described, m
 }
 
-// rawText is the comment without its slashes; ast's Text drops directive lines.
+// rawText returns the comment without its slashes; ast's Text drops directive lines.
 func rawText(g *ast.CommentGroup) string {
 	var lines []string
 	for _, c := range g.List {

@@ -26,7 +26,7 @@ const protobuf = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 // gnostic takes many seconds for all of them.
 type parts map[string]bool
 
-// fresh is an object without the members, and members of members, that are known.
+// fresh returns an object without the members, and members of members, that are known.
 func (p parts) fresh(t *testing.T, text json.RawMessage) json.RawMessage {
 	t.Helper()
 	var members map[string]json.RawMessage

@@ -25,7 +25,7 @@ type convertor[V, O any] interface {
 	TypedToObject(V) (runtime.Object, error)
 }
 
-// Each is a converter that calls, for each object, the converter that find returns for it, with the
+// Each returns a converter that calls, for each object, the converter that find returns for it, with the
 // result of shown for the object.
 func Each(find func(runtime.Object) (Converter, error), shown func(runtime.Object) (runtime.Object, error)) Converter {
 	return eachOf(managedfields.NewDeducedTypeConverter(), find, shown)
@@ -64,7 +64,7 @@ type Patch struct {
 // NewPatch reads a patch of a kind that c knows.
 func NewPatch(c Converter, obj runtime.Object) (*Patch, error) { return patchOf(c, obj) }
 
-// Into is the result of applying the patch to live. Neither is changed.
+// Into returns the result of applying the patch to live. Neither is changed.
 func (p *Patch) Into(live runtime.Object) (map[string]any, error) { return p.into(live) }
 
 type merger[V, S, R any] interface {
@@ -177,7 +177,7 @@ func fieldsOf(paths [][]string) (string, error) {
 	return string(text), err
 }
 
-// Paths are the places of a field in the versions of a kind, each by the names of fields.
+// Paths returns the places of a field in the versions of a kind, each by the names of fields.
 func Paths(byVersion map[string][]string) managedfields.ResourcePathMappings {
 	out := managedfields.ResourcePathMappings{}
 	for version, names := range byVersion {

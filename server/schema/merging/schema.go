@@ -19,12 +19,12 @@ type Schema struct {
 	types, ref reflect.Value // the library's *schema.Schema and schema.TypeRef
 }
 
-// SchemaOf is the schema of a typed value of the library, whatever its version.
+// SchemaOf returns the schema of a typed value of the library, whatever its version.
 func SchemaOf[S, R any](v described[S, R]) Schema {
 	return Schema{reflect.ValueOf(v.Schema()), reflect.ValueOf(v.TypeRef())}
 }
 
-// SchemaFor is the schema of an object.
+// SchemaFor returns the schema of an object.
 func SchemaFor(c Converter, obj runtime.Object) (Schema, error) { return schemaFor(c, obj) }
 
 type described[S, R any] interface {
@@ -40,7 +40,7 @@ func schemaFor[C convertor[V, O], V described[S, R], O, S, R any](c C, obj runti
 	return SchemaOf[S, R](v), nil
 }
 
-// part is the library's schema of a Map, or a List; ok is false if the value is neither.
+// part returns the library's schema of a Map, or a List; ok is false if the value is neither.
 func (s Schema) part(name string) (part reflect.Value, ok bool) {
 	if !s.types.IsValid() {
 		return part, false
@@ -53,7 +53,7 @@ func (s Schema) part(name string) (part reflect.Value, ok bool) {
 	return part, !part.IsNil()
 }
 
-// Field is the schema of a field of an object; known is false for one that has the schema of any.
+// Field returns the schema of a field of an object; known is false for one that has the schema of any.
 func (s Schema) Field(name string) (field Schema, known bool) {
 	m, ok := s.part("Map")
 	if !ok {
@@ -65,7 +65,7 @@ func (s Schema) Field(name string) (field Schema, known bool) {
 	return Schema{s.types, m.Elem().FieldByName("ElementType")}, false
 }
 
-// Default says whether a field of an object has a default where it is absent, as far as telling items of
+// Default reports whether a field of an object has a default where it is absent, as far as telling items of
 // a list apart goes.
 func (s Schema) Default(name string) (value any, has bool) {
 	m, ok := s.part("Map")
@@ -80,7 +80,7 @@ func (s Schema) Default(name string) (value any, has bool) {
 	return value, value != nil
 }
 
-// Items is the schema of the items of a list, and the keys that distinguish them: some of their fields, or,
+// Items returns the schema of the items of a list, and the keys that distinguish them: some of their fields, or,
 // in a set, their values.
 func (s Schema) Items() (item Schema, keys []string, set bool) {
 	l, ok := s.part("List")
@@ -91,13 +91,13 @@ func (s Schema) Items() (item Schema, keys []string, set bool) {
 	return Schema{s.types, l.Elem().FieldByName("ElementType")}, keys, relationship(l) == associative && len(keys) == 0
 }
 
-// WholeMap says that an object has one owner, and is replaced as a whole.
+// WholeMap reports whether an object has one owner, and is replaced as a whole.
 func (s Schema) WholeMap() bool {
 	m, ok := s.part("Map")
 	return ok && relationship(m) == atomic
 }
 
-// WholeList says that a list has one owner, and is replaced as a whole.
+// WholeList reports whether a list has one owner, and is replaced as a whole.
 func (s Schema) WholeList() bool {
 	l, ok := s.part("List")
 	return ok && relationship(l) == atomic

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
-// typical is a schema as operators have them, with rules if asked for.
+// typical returns a schema as operators have them, with rules if asked for.
 func typical(rules bool) string {
 	var b strings.Builder
 	b.WriteString("{type: object, properties: {spec: {type: object, required: [name, port], properties: {" +
@@ -32,7 +32,7 @@ func typical(rules bool) string {
 	return b.String()
 }
 
-// typicalObject is an object of it, of about 2 KB.
+// typicalObject returns an object of it, of about 2 KB.
 func typicalObject(b *testing.B) map[string]any {
 	var items strings.Builder
 	for i := range 12 {

@@ -52,7 +52,7 @@ func newCELResource(s *structuralschema.Structural) *celSchema {
 	return d
 }
 
-// asCELSchema is the celSchema in an interface, or nil.
+// asCELSchema returns the celSchema in an interface, or nil.
 func asCELSchema(s common.Schema) *celSchema {
 	d, _ := s.(*celSchema)
 	return d

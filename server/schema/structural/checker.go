@@ -124,7 +124,7 @@ func (p maker) checkers(schemas []spec.Schema) (out []*checker) {
 	return out
 }
 
-// property is the checker of a property; nil: it may be anything.
+// property returns the checker of a property; nil: it may be anything.
 func (q *checker) property(name string) *checker {
 	if p, ok := q.properties[name]; ok {
 		return p
@@ -169,7 +169,7 @@ func (q *checker) valid(v any) bool {
 	return q.validAlternatives(v)
 }
 
-// validLocally says whether a value is valid but for its parts.
+// validLocally reports whether a value is valid but for its parts.
 func (q *checker) validLocally(v any) bool {
 	if _, text := v.(string); q.delegate || q.format != "" && !text || len(q.enum) > 0 && !slices.ContainsFunc(q.enum, func(e any) bool { return sameScalar(e, v) }) {
 		return q.askLibrary(v)

@@ -115,7 +115,7 @@ func (s *partValidator) parts(o *validate.SchemaValidatorOptions) {
 	}
 }
 
-// alternatives says which of allOf, anyOf, oneOf and not do not hold, where the library
+// alternatives returns which of allOf, anyOf, oneOf and not do not hold, where the library
 // would take too long to find out why. Nil leaves it to the library.
 func (s *partValidator) alternatives(v any) (failures []error) {
 	q := s.q

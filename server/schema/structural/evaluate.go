@@ -218,7 +218,7 @@ func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, v any, vars *r
 	e.over = e.over || over
 }
 
-// errWork says that the rules of an object have too much to do together.
+// errWork means that the rules of an object have too much to do together.
 var errWork = errors.New("the rules of the object are too much work")
 
 // evaluate runs a program. cost is nil if it is unknown. A program that exceeds the meter fails like one that
@@ -301,7 +301,7 @@ func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, shown any, v
 	return withReason(c, p, shown, fixed), false
 }
 
-// shown is the value in the error of a rule that does not hold: the value itself if it is a scalar, and up to
+// shown returns the value in the error of a rule that does not hold: the value itself if it is a scalar, and up to
 // release 1.32 its type.
 func (r *ruleTree) shown(of release.Version, v any) any {
 	switch {
@@ -329,7 +329,7 @@ func withReason(c *rule, p *field.Path, shown any, detail string) *field.Error {
 	return field.Invalid(p, shown, detail)
 }
 
-// messageOrRule is a rule's message or, without one, its text.
+// messageOrRule returns a rule's message or, without one, its text.
 func messageOrRule(r *apiextensionsv1.ValidationRule) string {
 	if r.Message != "" {
 		return strings.TrimSpace(r.Message)

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// OpenAPI is the OpenAPI 3 schema of the kind of a version, as JSON. Without a schema, it is an object of
+// OpenAPI returns the OpenAPI 3 schema of the kind of a version, as JSON. Without a schema, it is an object of
 // unknown fields. The validators are not made for it.
 func OpenAPI(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool, of release.Version) ([]byte, error) {
 	props, err := propsOf(v)

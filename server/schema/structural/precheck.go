@@ -71,7 +71,7 @@ func (s *precheck) include(part *precheck) {
 	}
 }
 
-// property is the precheck of a property, nil for one that the schema does not know.
+// property returns the precheck of a property, nil for one that the schema does not know.
 func (s *precheck) property(name string) *precheck {
 	if p, ok := s.properties[name]; ok {
 		return p
@@ -157,7 +157,7 @@ func (s *precheck) convertDefaults(tree *structuralschema.Structural) {
 	}
 }
 
-// isDefaulted says that v has a value wherever the schema has a default.
+// isDefaulted reports whether v has a value wherever the schema has a default.
 func (s *precheck) isDefaulted(v any) bool {
 	if s == nil || !s.defaults {
 		return true
@@ -191,7 +191,7 @@ func (s *precheck) isDefaulted(v any) bool {
 // few items are compared with one another; more are put into a map.
 const smallList = 16
 
-// isUnique says that the items of sets and maps in v differ.
+// isUnique reports whether the items of sets and maps in v differ.
 func (s *precheck) isUnique(v any) bool {
 	if s == nil || !s.unique {
 		return true

@@ -79,7 +79,7 @@ func compileBelow(s *structuralschema.Structural, d *celSchema, decl *apiserverc
 	return r
 }
 
-// declOf is the type of a property, as a part of the type that it is in where rules
+// declOf returns the type of a property, as a part of the type that it is in where rules
 // can name it.
 func declOf(decl *apiservercel.DeclType, name string, p *structuralschema.Structural) (*apiservercel.DeclType, bool) {
 	escaped, ok := apiservercel.Escape(name)

@@ -46,5 +46,5 @@ func validateReplicas(obj map[string]any, at string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath(at), n, detail)}
 }
 
-// steps are the fields of a simple JSONPath, ".spec.replicas".
+// steps returns the fields of a simple JSONPath, ".spec.replicas".
 func steps(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }

@@ -54,7 +54,7 @@ func (s *Schema) Compile() {
 	}
 }
 
-// embeds says whether there are resources in the values of a schema.
+// embeds reports whether there are resources in the values of a schema.
 func embeds(s *structuralschema.Structural) bool {
 	if s == nil {
 		return false
@@ -120,7 +120,7 @@ func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown boo
 // Broken stands for a schema that could not be read: it accepts no object.
 func Broken(err error) *Schema { return &Schema{broken: err} }
 
-// propsOf is the schema of a version as the libraries want it; nil where there is none.
+// propsOf returns the schema of a version as the libraries want it; nil where there is none.
 func propsOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, error) {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return nil, nil

@@ -22,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// version is a version whose schema, of spec and status, is given in YAML.
+// version returns a version whose schema, of spec and status, is given in YAML.
 func version(t testing.TB, text string) *apiextensionsv1.CustomResourceDefinitionVersion {
 	t.Helper()
 	v := &apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{

@@ -31,7 +31,7 @@ var metaModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	return models, nil
 })
 
-// TypeConverter is the converter that merges objects of a kind with this schema: it knows which lists and
+// TypeConverter returns the converter that merges objects of a kind with this schema: it knows which lists and
 // maps merge, and by which keys. It takes some milliseconds to make.
 func (s *Schema) TypeConverter(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 	if s.broken != nil {

@@ -104,7 +104,7 @@ func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, compl
 	return e.errs
 }
 
-// blocks says whether rules cannot be run after an error.
+// blocks reports whether rules cannot be run after an error.
 func blocks(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:

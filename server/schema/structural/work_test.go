@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// ruled is a schema of a list, l, of texts, whose rules are given.
+// ruled returns a schema of a list, l, of texts, whose rules are given.
 func ruled(t *testing.T, rules ...string) *Schema {
 	t.Helper()
 	list := make([]map[string]any, len(rules))
@@ -185,7 +185,7 @@ func TestManyRulesOfALongKey(t *testing.T) {
 	}
 }
 
-// failing is a schema of the newest release with rules that never hold.
+// failing returns a schema of the newest release with rules that never hold.
 func failing(t *testing.T, within string, rules int) *Schema {
 	t.Helper()
 	list := strings.Repeat(`{"rule":"false"},`, rules)

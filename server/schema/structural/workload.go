@@ -28,10 +28,10 @@ const (
 // workload adds up how much of the limits is left after the work for an object.
 type workload struct{ left, steps int }
 
-// over says that it is too much.
+// over reports whether it is too much.
 func (a *workload) over() bool { return a.left < 0 || a.steps < 0 }
 
-// fits says whether an object can be worked on. The error is a 413.
+// fits reports whether an object can be worked on. The error is a 413.
 func (s *precheck) fits(obj map[string]any) error {
 	fill, steps := maxFill, maxSteps
 	a := workload{left: fill, steps: steps}
@@ -87,7 +87,7 @@ func (a *workload) add(s *precheck, v any) int {
 	return n
 }
 
-// checksOf is how many further schemas and values each value of s is held against. Some of them concern only
+// checksOf returns how many further schemas and values each value of s is held against. Some of them concern only
 // the contents of the value; these are counted too.
 func checksOf(v *structuralschema.ValueValidation) int {
 	if v == nil {
@@ -133,7 +133,7 @@ func (a *workload) addDefaults(s *precheck, v map[string]any) {
 	}
 }
 
-// textOf is the size of the names and texts of a value in bytes, and two for each value: no more than its
+// textOf returns the size of the names and texts of a value in bytes, and two for each value: no more than its
 // JSON.
 func textOf(v any) int {
 	n := 2
@@ -152,7 +152,7 @@ func textOf(v any) int {
 	return n
 }
 
-// weightOf is the size of a value in memory and on the wire.
+// weightOf returns the size of a value in memory and on the wire.
 func weightOf(v any) int {
 	n := weightOfValue
 	switch v := v.(type) {

@@ -71,7 +71,7 @@ func Servers(t testing.TB) []Server {
 	return document.Servers
 }
 
-// Name is the key of an object: "NAMESPACE/NAME".
+// Name returns the key of an object: "NAMESPACE/NAME".
 func Name(object map[string]any) string {
 	m, _ := object["metadata"].(map[string]any)
 	namespace, _ := m["namespace"].(string)
@@ -79,7 +79,7 @@ func Name(object map[string]any) string {
 	return namespace + "/" + name
 }
 
-// Kept is an object of this server without the parts that the document leaves out.
+// Kept returns an object of this server without the parts that the document leaves out.
 func Kept(t testing.TB, object any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(object)

@@ -118,7 +118,7 @@ func (c *Collector) Has(name, trace string) bool {
 	return slices.ContainsFunc(c.spans, func(s *tracev1.Span) bool { return s.Name == name && hex.EncodeToString(s.TraceId) == trace })
 }
 
-// Len is how many spans came.
+// Len returns how many spans came.
 func (c *Collector) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -125,7 +125,7 @@ func negotiate(h *verbs.Handler, c *verbs.Call) (codecs.Form, error) {
 	return codecs.Negotiate(c.R, codecs.Offer{Types: types, Transforms: codecs.ResourceTransforms})
 }
 
-// selected are the components that a list selects. They have no labels.
+// selected returns the components that a list selects. They have no labels.
 func selected(r *http.Request, all []Component) ([]Component, error) {
 	query := r.URL.Query()
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
@@ -176,7 +176,7 @@ func ask(ctx context.Context, component Component) *corev1.ComponentStatus {
 	}
 }
 
-// many is a list of statuses.
+// many returns a list of statuses.
 func many(list []corev1.ComponentStatus) (rows []kinds.Object, whole runtime.Object) {
 	bare := slices.Clone(list)
 	for i := range list {

@@ -25,7 +25,7 @@ func grant(s *servertest.Server, user, namespace string, rules ...string) {
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}]}`, user, where, role, user, user))
 }
 
-// rule is one of a role: "get,list group/resource,resource" and, behind a blank, names.
+// rule returns one of a role: "get,list group/resource,resource" and, behind a blank, names.
 func rule(text string) string {
 	f := strings.Fields(text)
 	group, resources, _ := strings.Cut(f[1], "/")

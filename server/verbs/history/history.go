@@ -37,7 +37,7 @@ type Config struct {
 	Merging func(obj runtime.Object) (history.Schema, error)
 }
 
-// Handlers are the specials for verbs.Handler.Special. They apply to resources of the catalogue; others are
+// Handlers returns the specials for verbs.Handler.Special. They apply to resources of the catalogue; others are
 // ignored.
 func Handlers(c Config) map[string]verbs.Special {
 	t := &teller{c}

@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// within is the namespace in which rights to the object apply: for a Namespace, itself.
+// within returns the namespace in which rights to the object apply: for a Namespace, itself.
 func (o *object) within() string {
 	if r := o.place.Resource; r.Group == "" && r.Plural == "namespaces" {
 		return o.place.Name

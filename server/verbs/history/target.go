@@ -118,7 +118,7 @@ func find(h *verbs.Handler, of schema.GroupResource) (*kinds.Resource, error) {
 	return nil, nil
 }
 
-// undescribed is a resource of which only the name is known.
+// undescribed returns a resource of which only the name is known.
 func undescribed(c *verbs.Call, of schema.GroupResource) *kinds.Resource {
 	return &kinds.Resource{
 		Group: of.Group, Plural: of.Resource, Namespaced: c.Resource.Namespaced, Schema: kinds.AsStored{},
@@ -155,7 +155,7 @@ func lookUp(h *verbs.Handler, of schema.GroupResource) *kinds.Resource {
 	return r
 }
 
-// preferred is the first served version of a resource.
+// preferred returns the first served version of a resource.
 func preferred(h *verbs.Handler, of schema.GroupResource) *kinds.Resource {
 	for _, version := range h.Catalogue.Versions(of.Group) {
 		if r := h.Catalogue.Lookup(of.Group, version, of.Resource); r != nil && !r.Off {

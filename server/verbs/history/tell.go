@@ -118,7 +118,7 @@ func (o *object) examine(ctx context.Context, r *history.Revision, w, before *ob
 	return nil
 }
 
-// tree is the written object in the version of the answer.
+// tree returns the written object in the version of the answer.
 func (o *object) tree(ctx context.Context, w *objects.Write) (map[string]any, error) {
 	data, err := o.h.Objects.JSON(ctx, o.place.Resource, w.Item)
 	if err != nil {
@@ -149,7 +149,7 @@ func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func
 	return place.Leave, nil
 }
 
-// schema is the merge schema of the object.
+// schema returns the merge schema of the object.
 func (o *object) schema(tree map[string]any) history.Schema {
 	if o.merged || o.Merging == nil {
 		return o.merge

@@ -42,7 +42,7 @@ func (d *dialer) attach(h *verbs.Handler, c *verbs.Call) error {
 	return d.inContainer(h, c, "attach", o, o.Container, streams(o.Stdin, o.Stdout, o.Stderr, o.TTY))
 }
 
-// streams are the query parameters by which kubelets choose the streams.
+// streams returns the query parameters by which kubelets choose the streams.
 func streams(in, out, err, tty bool) url.Values {
 	q := url.Values{}
 	for name, on := range map[string]bool{"input": in, "output": out, "error": err, "tty": tty} {
@@ -112,7 +112,7 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 	return d.takeOver(c, to)
 }
 
-// connects is a special that connects the client to a pod, a service or a node, of which there is no dry run.
+// connects returns a special that connects the client to a pod, a service or a node, of which there is no dry run.
 func connects(serve verbs.Special) verbs.Special {
 	return func(h *verbs.Handler, c *verbs.Call) error {
 		if c.R.URL.Query().Has("dryRun") { // whatever its value

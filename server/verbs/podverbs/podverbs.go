@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Handlers are the specials for verbs.Handler.Special. k configures connections to kubelets.
+// Handlers returns the specials for verbs.Handler.Special. k configures connections to kubelets.
 func Handlers(k Kubelet) map[string]verbs.Special {
 	d := k.dialer()
 	return map[string]verbs.Special{
@@ -34,10 +34,10 @@ func Handlers(k Kubelet) map[string]verbs.Special {
 	}
 }
 
-// podResource is the resource pods.
+// podResource returns the resource pods.
 func podResource(h *verbs.Handler) *kinds.Resource { return h.Catalogue.Lookup("", "v1", "pods") }
 
-// podPlace is the place of a pod in the namespace of the call.
+// podPlace returns the place of a pod in the namespace of the call.
 func podPlace(h *verbs.Handler, c *verbs.Call, name string) objects.Place {
 	return objects.Place{Resource: podResource(h), Namespace: c.Info.Namespace, Name: name}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 )
 
-// backend is a site on whose network every address leads to one web server.
+// backend returns a site on whose network every address leads to one web server.
 func backend(t *testing.T, h http.HandlerFunc) (s *site, dialled *atomic.Value) {
 	t.Helper()
 	web := httptest.NewServer(h)
@@ -88,7 +88,7 @@ func TestServiceProxy(t *testing.T) {
 	}
 }
 
-// fickle is a resolver for which each name has a public address once, and is then this machine.
+// fickle returns a resolver for which each name has a public address once, and is then this machine.
 func fickle(t *testing.T) *net.Resolver {
 	t.Helper()
 	var asked atomic.Int32

@@ -40,7 +40,7 @@ func ignored(kept int) string {
 	return "ignored due to parse error"
 }
 
-// userOf is the user of a review.
+// userOf returns the user of a review.
 func userOf(s *authorizationv1.SubjectAccessReviewSpec) *authx.Identity {
 	id := &authx.Identity{Name: s.User, UID: s.UID, Groups: s.Groups}
 	for k, v := range s.Extra {
@@ -52,7 +52,7 @@ func userOf(s *authorizationv1.SubjectAccessReviewSpec) *authx.Identity {
 	return id
 }
 
-// attributes are the attributes of the request in a review. Either resource or path is set.
+// attributes returns the attributes of the request in a review. Either resource or path is set.
 func attributes(user *authx.Identity, r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) *authx.Attributes {
 	if r == nil {
 		return &authx.Attributes{User: user, Verb: n.Verb, Path: n.Path}

@@ -28,7 +28,7 @@ type Config struct {
 	IgnoreSelectors bool
 }
 
-// Handlers are the specials for verbs.Handler.Special.
+// Handlers returns the specials for verbs.Handler.Special.
 func Handlers(c Config) map[string]verbs.Special {
 	r := &reviewer{c}
 	return map[string]verbs.Special{
@@ -85,7 +85,7 @@ func (r *reviewer) access(h *verbs.Handler, c *verbs.Call, review kinds.Object, 
 	return h.Send(c, http.StatusCreated, review)
 }
 
-// question is the user, and the resource or path, that the spec of a review is about.
+// question returns the user, and the resource or path, that the spec of a review is about.
 func question(c *verbs.Call, spec any) (*authx.Identity, *authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
 	if s, ok := spec.(*authorizationv1.SubjectAccessReviewSpec); ok {
 		return userOf(s), s.ResourceAttributes, s.NonResourceAttributes

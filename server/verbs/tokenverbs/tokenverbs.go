@@ -33,7 +33,7 @@ type Config struct {
 	Clock       func() time.Time // nil: time.Now
 }
 
-// Handlers are the specials for verbs.Handler.Special.
+// Handlers returns the specials for verbs.Handler.Special.
 func Handlers(cfg Config) map[string]verbs.Special {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now

@@ -97,7 +97,7 @@ func (o *kubeconfigOptions) run(out io.Writer) error {
 	return err
 }
 
-// cluster is the server's entry, taken from the administrator's kubeconfig.
+// cluster returns the server's entry, taken from the administrator's kubeconfig.
 func (o *kubeconfigOptions) cluster(admin string) (*clientcmdapi.Cluster, error) {
 	c := clientcmdapi.NewCluster()
 	if o.server == "" || o.ca == "" {
@@ -123,7 +123,7 @@ func (o *kubeconfigOptions) cluster(admin string) (*clientcmdapi.Cluster, error)
 	return c, nil
 }
 
-// credentials are the user's entry and its name.
+// credentials returns the user's entry and its name.
 func (o *kubeconfigOptions) credentials(admin string) (string, *clientcmdapi.AuthInfo, error) {
 	chosen := 0
 	for _, s := range []string{o.user, o.tokenFile, o.account, o.node} {

@@ -83,7 +83,7 @@ func (o *readyOptions) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// failedChecks are the failed checks of an answer; the whole answer if it lists none.
+// failedChecks returns the failed checks of an answer; the whole answer if it lists none.
 func failedChecks(body []byte) string {
 	var failed []string
 	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {

@@ -101,7 +101,7 @@ func TestBackupMetrics(t *testing.T) {
 	}
 }
 
-// gathered are the values of metrics by name.
+// gathered returns the values of metrics by name.
 func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()

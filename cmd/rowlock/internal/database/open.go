@@ -74,7 +74,7 @@ func (e *flagError) Error() string { return "--" + e.flag + ": " + e.err.Error()
 
 func (e *flagError) Unwrap() error { return e.err }
 
-// relaxedResources are the resources of --relaxed-durability.
+// relaxedResources returns the resources of --relaxed-durability.
 func (o *DriverFlags) relaxedResources() ([]string, error) {
 	resources, err := sqlstore.ParseRelaxed(o.relaxed)
 	if err != nil {
@@ -149,7 +149,7 @@ func openSQLite(ctx context.Context, _, rest string, how Mode, o DriverFlags) (s
 	return sqlite.Open(ctx, path, sqlite.Config{Relaxed: relaxed, NoMigrate: how == AsIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.Unsynced})
 }
 
-// SQLitePath is the path of the file that a --store URL names; false if the URL names no file.
+// SQLitePath returns the path of the file that a --store URL names; false if the URL names no file.
 func SQLitePath(url string) (string, bool) {
 	rest, ok := strings.CutPrefix(url, "sqlite:")
 	return strings.TrimPrefix(rest, "//"), ok
@@ -164,7 +164,7 @@ func openPostgres(ctx context.Context, url, rest string, how Mode, o DriverFlags
 	return postgres.Open(ctx, connection(url, rest), cfg)
 }
 
-// connection is the connection string for libpq: the URL, or the keywords after the scheme.
+// connection returns the connection string for libpq: the URL, or the keywords after the scheme.
 func connection(url, rest string) string {
 	if strings.HasPrefix(rest, "//") {
 		return url
@@ -229,7 +229,7 @@ func mayLeakPassword(text string) bool {
 	return err != nil || strings.Count(authority, "@") > 1 || strings.ContainsAny(path, "@#") || strings.Contains(authority, "#")
 }
 
-// Files are the files of an embedded database. They hold Secrets in plain text unless encryption is configured.
+// Files returns the files of an embedded database. They hold Secrets in plain text unless encryption is configured.
 func Files(flag, url string) []flagfile.File {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {
@@ -239,5 +239,5 @@ func Files(flag, url string) []flagfile.File {
 	return []flagfile.File{flagfile.New(flag, path), flagfile.New(flag, path+"-wal")}
 }
 
-// CacheFileOf is the default path of the cache file of an SQLite database.
+// CacheFileOf returns the default path of the cache file of an SQLite database.
 func CacheFileOf(database string) string { return database + "-cache" }

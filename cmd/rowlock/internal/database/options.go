@@ -98,7 +98,7 @@ func (o *Options) Progress(what string) *progress.Line {
 	return progress.New(o.ErrOut, what, "rows")
 }
 
-// Rows is the progress of work on the rows of a database, with history if that is wanted. Its total is an
+// Rows returns the progress of work on the rows of a database, with history if that is wanted. Its total is an
 // estimate.
 func (o *Options) Rows(ctx context.Context, d sqlstore.Driver, what string, history bool) (*progress.Line, error) {
 	stats, err := d.Stats(ctx)
@@ -114,7 +114,7 @@ func (o *Options) Rows(ctx context.Context, d sqlstore.Driver, what string, hist
 	return p, nil
 }
 
-// File is the progress of reading a file.
+// File returns the progress of reading a file.
 func (o *Options) File(what string, f *os.File) *progress.Line {
 	p := progress.New(o.ErrOut, what, "bytes")
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {

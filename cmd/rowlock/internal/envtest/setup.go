@@ -117,7 +117,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// executable is the path of this binary.
+// executable returns the path of this binary.
 func executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -163,7 +163,7 @@ func setUp(dir string) error {
 	})
 }
 
-// kubectlPath is the kubectl in PATH, or "".
+// kubectlPath returns the kubectl in PATH, or "".
 func kubectlPath() string {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 )
 
-// Commands are the commands that show the history of a cluster's objects, or restore them.
+// Commands returns the commands that show the history of a cluster's objects, or restore them.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{historyCommand(), diffCommand(), blameCommand(), atCommand(), undeleteCommand(), restoreCommand()}
 }
 
-// PluginCommand is the command that kubectl runs for `kubectl rowlock`.
+// PluginCommand returns the command that kubectl runs for `kubectl rowlock`.
 func PluginCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           program.HistoryPlugin,
@@ -90,7 +90,7 @@ func (o *options) look(ctx context.Context, args []string) (c *cluster.Client, a
 	return c, all, names, err
 }
 
-// targets are the objects that the arguments name, at least one.
+// targets returns the objects that the arguments name, at least one.
 func (o *options) targets(ctx context.Context, args []string) (c *cluster.Client, all *cluster.Resources, targets []cluster.Target, err error) {
 	c, all, names, err := o.look(ctx, args)
 	if err == nil {
@@ -102,7 +102,7 @@ func (o *options) targets(ctx context.Context, args []string) (c *cluster.Client
 	return c, all, targets, err
 }
 
-// stateAt is the state of an object at a moment; nil if it did not exist then. It is an error if the server's
+// stateAt returns the state of an object at a moment; nil if it did not exist then. It is an error if the server's
 // history does not reach that far.
 func stateAt(ctx context.Context, c *cluster.Client, t cluster.Target, m moments.Moment) (*revisions.Revision, error) {
 	r, err := revisions.Get(ctx, c, t, m)

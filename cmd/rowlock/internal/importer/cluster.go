@@ -83,7 +83,7 @@ func (o *importOptions) openCluster(ctx context.Context) (*clusterSource, error)
 	return s, nil
 }
 
-// Count is the number of collected objects.
+// Count returns the number of collected objects.
 func (s *clusterSource) Count(context.Context) (int64, error) {
 	n := int64(0)
 	for _, section := range s.Sections() {
@@ -110,13 +110,13 @@ func (s *clusterSource) version(r remote.Resource) string {
 	return version
 }
 
-// Describe is the address of the cluster.
+// Describe returns the address of the cluster.
 func (s *clusterSource) Describe() string { return "live cluster " + s.host }
 
-// Revision is the highest resource version that was read.
+// Revision returns the highest resource version that was read.
 func (s *clusterSource) Revision() int64 { return s.Newest }
 
-// Entries are the objects under the keys that a stock server would use.
+// Entries returns the objects under the keys that a stock server would use.
 func (s *clusterSource) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	return func(yield func(foreign.Entry, error) bool) {
 		for o, err := range s.Ordered(s.key) {

@@ -233,7 +233,7 @@ func (a keyFiles) names() []string {
 	return list
 }
 
-// hint is the flag that a server needs for files that the data directory has no name for.
+// hint returns the flag that a server needs for files that the data directory has no name for.
 func (a keyFiles) hint(dir string) string {
 	if _, ok := a[clientCAName]; ok {
 		return " --client-ca-file " + filepath.Join(dir, clientCAName)

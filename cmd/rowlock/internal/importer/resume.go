@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// spoolPath is the path of the intermediate files, without their extensions.
+// spoolPath returns the path of the intermediate files, without their extensions.
 func (o *importOptions) spoolPath() string {
 	if o.spool != "" {
 		return o.spool

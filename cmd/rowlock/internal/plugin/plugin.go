@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 )
 
-// Command is the command that makes this binary a plugin of kubectl.
+// Command returns the command that makes this binary a plugin of kubectl.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",

@@ -18,7 +18,7 @@ const (
 	Etcd      = "etcd"
 )
 
-// NameOf is the name that the process was started by.
+// NameOf returns the name that the process was started by.
 func NameOf(path string) string {
 	name := filepath.Base(path)
 	if runtime.GOOS == "windows" {
@@ -37,7 +37,7 @@ const (
 	HistoryCompletion = "kubectl_complete-rowlock"
 )
 
-// Exe is the file name of a program.
+// Exe returns the file name of a program.
 func Exe(name string) string {
 	if runtime.GOOS == "windows" {
 		return name + ".exe"

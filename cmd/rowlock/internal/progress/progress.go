@@ -79,7 +79,7 @@ func (l *Line) Of(n, total int64) {
 	l.Show(n)
 }
 
-// Bytes is a reader that shows how much of a file was read.
+// Bytes returns a reader that shows how much of a file was read.
 func (l *Line) Bytes(in io.Reader) io.Reader { return &reader{in: in, line: l} }
 
 type reader struct {

@@ -178,7 +178,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 // mostMessage limits the bytes quoted of a server's message.
 const mostMessage = 2000
 
-// Printable is a text of a server made safe for a terminal.
+// Printable returns a text of a server made safe for a terminal.
 func Printable(text string) string {
 	if len(text) > mostMessage {
 		text = text[:mostMessage] + "..."

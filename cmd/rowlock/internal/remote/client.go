@@ -84,7 +84,7 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, http: Staying(cmp.Or(cfg.HTTP, http.DefaultClient)), limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
 }
 
-// Staying is a copy of a client that follows no redirects, so that credentials are not sent to the server that a
+// Staying returns a copy of a client that follows no redirects, so that credentials are not sent to the server that a
 // redirect names.
 func Staying(c *http.Client) *http.Client {
 	own := *c
@@ -92,7 +92,7 @@ func Staying(c *http.Client) *http.Client {
 	return &own
 }
 
-// Host is the server's address, for messages.
+// Host returns the server's address, for messages.
 func (c *Client) Host() string {
 	u, err := url.Parse(c.cfg.URL)
 	if err != nil {

@@ -25,10 +25,10 @@ type Resource struct {
 	Served         []string // all versions, the preferred one first
 }
 
-// String is the name of the resource: "pods", "deployments.apps".
+// String returns the name of the resource: "pods", "deployments.apps".
 func (r Resource) String() string { return ResourceName(r.Group, r.Name) }
 
-// ResourceName is the name of a resource: "pods", "deployments.apps".
+// ResourceName returns the name of a resource: "pods", "deployments.apps".
 func ResourceName(group, name string) string {
 	if group == "" {
 		return name
@@ -36,7 +36,7 @@ func ResourceName(group, name string) string {
 	return name + "." + group
 }
 
-// APIVersion is the apiVersion of its objects.
+// APIVersion returns the apiVersion of its objects.
 func (r Resource) APIVersion() string {
 	if r.Group == "" {
 		return r.Version
@@ -44,7 +44,7 @@ func (r Resource) APIVersion() string {
 	return r.Group + "/" + r.Version
 }
 
-// Path is the path of all objects, of those of a namespace, or of one object.
+// Path returns the path of all objects, of those of a namespace, or of one object.
 func (r Resource) Path(namespace string, name ...string) string {
 	p := "/apis/" + r.APIVersion()
 	if r.Group == "" {
@@ -74,7 +74,7 @@ type Discovered struct {
 	left   int64             // bytes of documents that are still read
 }
 
-// Find is the resource of a group and a name; ok is false if it is not served.
+// Find returns the resource of a group and a name; ok is false if it is not served.
 func (d *Discovered) Find(group, name string) (Resource, bool) {
 	i, ok := d.places[[2]string{group, name}]
 	if !ok {

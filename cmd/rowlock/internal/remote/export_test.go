@@ -22,7 +22,7 @@ func RawFile(t *testing.T, s *Spool) []byte {
 	return data
 }
 
-// FileName is the name that the file of a Spool had, for tests.
+// FileName returns the name that the file of a Spool had, for tests.
 func FileName(s *Spool) string {
 	if _, err := os.Stat(s.file.Name()); err == nil {
 		panic("the file still has its name: " + s.file.Name())

@@ -49,7 +49,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// times is how often a path was asked for.
+// times returns how often a path was asked for.
 func (f *fake) times(path string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func (f *fake) times(path string) (n int) {
 	return n
 }
 
-// client is one that does not wait, but notes how long it would have.
+// client returns one that does not wait, but notes how long it would have.
 func (f *fake) client(t *testing.T, change func(*remote.Config)) *remote.Client {
 	t.Helper()
 	cfg := remote.Config{URL: f.URL, HTTP: f.Server.Client(), QPS: 1e6, Burst: 1e6, Agent: "rowlock-test"}

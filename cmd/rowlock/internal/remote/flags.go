@@ -52,7 +52,7 @@ func (o *Flags) AddTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.wait, "max-wait", time.Minute, "how long a live cluster may send nothing, or ask to wait (Retry-After), before the command fails")
 }
 
-// Client is a client for the server of a kubeconfig.
+// Client returns a client for the server of a kubeconfig.
 func (o *Flags) Client(flag, kubeconfig, context string) (*Client, error) {
 	switch {
 	case !(o.qps > 0): // also refuses NaN

@@ -101,7 +101,7 @@ func (l *list) all(ctx context.Context) error {
 	}
 }
 
-// digestOf is a 16-byte digest of a text.
+// digestOf returns a 16-byte digest of a text.
 func digestOf(text string) [16]byte {
 	sum := sha256.Sum256([]byte(text))
 	return [16]byte(sum[:16])

@@ -16,7 +16,7 @@ type placed struct {
 	size    int
 }
 
-// Ordered are the objects of all sections, sorted bytewise by the string that name returns. Memory holds that
+// Ordered returns the objects of all sections, sorted bytewise by the string that name returns. Memory holds that
 // string and some 48 bytes for each object, which are bounded together, and one object. Each object is valid until
 // the next.
 func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, error] {

@@ -39,7 +39,7 @@ func (k *collector) notServed() {
 	}
 }
 
-// elsewhere are the groups and versions of aggregated servers, with the names of their APIServices.
+// elsewhere returns the groups and versions of aggregated servers, with the names of their APIServices.
 func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
 	served := map[string]string{}
 	r, ok := k.out.Discovered.Find(servicesGroup, "apiservices")

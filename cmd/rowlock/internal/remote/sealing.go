@@ -24,7 +24,7 @@ func newSealing() (sealing, error) {
 	return sealing{block}, nil
 }
 
-// stream is a key stream from an offset in bytes on. Each number is used for one text.
+// stream returns a key stream from an offset in bytes on. Each number is used for one text.
 func (s sealing) stream(number uint64, offset int64) cipher.Stream {
 	var counter, skipped [aes.BlockSize]byte
 	binary.BigEndian.PutUint64(counter[:], number)

@@ -61,7 +61,7 @@ func (s *Spool) Close() error {
 // Bytes returns the size of the content.
 func (s *Spool) Bytes() int64 { return s.end }
 
-// Sections are the resources, in the order of their arrival.
+// Sections returns the resources, in the order of their arrival.
 func (s *Spool) Sections() []Section { return s.sections }
 
 // Open starts the section of a resource. One section is open at a time.
@@ -132,7 +132,7 @@ func (t *Filling) Close(l Listed) error {
 	return t.s.w.Flush()
 }
 
-// Objects are the objects of a section in their order. Each is valid until the next. Several sections may be read
+// Objects returns the objects of a section in their order. Each is valid until the next. Several sections may be read
 // at a time while nothing is written.
 func (s *Spool) Objects(of Section) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {

@@ -43,7 +43,7 @@ func (o *options) keysLocation(dir *datadir.Dir) string {
 	return "in memory too"
 }
 
-// servingAuthority is the file by which clients verify the serving certificate.
+// servingAuthority returns the file by which clients verify the serving certificate.
 func (o *options) servingAuthority(dir *datadir.Dir) string {
 	if o.serving.Cert != "" {
 		return o.serving.Cert
@@ -51,7 +51,7 @@ func (o *options) servingAuthority(dir *datadir.Dir) string {
 	return dir.CACert
 }
 
-// ownSecrets are the files of a data directory whose permissions no other code checks.
+// ownSecrets returns the files of a data directory whose permissions no other code checks.
 func ownSecrets(dir *datadir.Dir) []flagfile.File {
 	var files []flagfile.File
 	for _, path := range []string{dir.CAKey, dir.AdminKey, dir.AdminKubeconfig} {

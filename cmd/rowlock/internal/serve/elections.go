@@ -35,7 +35,7 @@ func (o *electionOptions) build(feature func(gate string) bool) (*elections.Conf
 	return &elections.Config{Times: o.times}, nil
 }
 
-// electionIdentity is the identity of a server in that Lease. It stays the same after a restart, so that the
+// electionIdentity returns the identity of a server in that Lease. It stays the same after a restart, so that the
 // server continues at once.
 func electionIdentity(address string) (string, error) {
 	host, err := os.Hostname()

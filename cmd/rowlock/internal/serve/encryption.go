@@ -44,7 +44,7 @@ func (o *encryptionOptions) build(ctx context.Context, gate func(string) bool, a
 	return set, nil
 }
 
-// sealer is the set as a sqlstore.Sealer, nil for none.
+// sealer returns the set as a sqlstore.Sealer, nil for none.
 func sealer(set *encryption.Set) sqlstore.Sealer {
 	if set == nil {
 		return nil

@@ -22,7 +22,7 @@ import (
 // gatesFlag is the name of the flag that switches feature gates.
 const gatesFlag = "feature-gates"
 
-// GatesTopic is a help page without a command.
+// GatesTopic returns a help page without a command.
 func GatesTopic() *cobra.Command {
 	topic := &cobra.Command{
 		Use:   "gates",

@@ -26,7 +26,7 @@ func (o *implementationOptions) apply(cfg *server.Config) (err error) {
 	return err
 }
 
-// codec is the chosen JSON codec.
+// codec returns the chosen JSON codec.
 func (o *implementationOptions) codec(v release.Version, log *slog.Logger) (json.Codec, error) {
 	only, err := isStandard("json-codec", o.json, json.Own.String(), json.Standard.String())
 	return json.New(json.Settings{Standard: only, Log: log, View: v.View()}), err

@@ -81,7 +81,7 @@ func (n *network) bootstrap(port int) server.Bootstrap {
 	return b
 }
 
-// outgoingIP is the first address of this machine that other machines can reach, or the loopback address.
+// outgoingIP returns the first address of this machine that other machines can reach, or the loopback address.
 func outgoingIP() net.IP {
 	addrs, err := net.InterfaceAddrs()
 	if err == nil {

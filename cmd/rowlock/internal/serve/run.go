@@ -269,7 +269,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	return s.Run(ctx)
 }
 
-// resources are all resources, without the disabled ones.
+// resources returns all resources, without the disabled ones.
 func (o *options) resources(v release.Chosen, n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
 	all := builtin.Config{Release: v.Version, MinCompatibility: v.MinCompatibility, ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
 	if o.historyAPI {

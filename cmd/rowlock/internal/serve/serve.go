@@ -74,7 +74,7 @@ type options struct {
 
 func Command() *cobra.Command { return newCommand(&options{}) }
 
-// newCommand is the command that sets options.
+// newCommand returns the command that sets options.
 func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",

@@ -19,7 +19,7 @@ type Form struct {
 	hidden        map[string]int
 }
 
-// Of is a copy of an object in the form. nil stays nil.
+// Of returns a copy of an object in the form. nil stays nil.
 func (f *Form) Of(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
@@ -66,7 +66,7 @@ func (f *Form) mask(key, value string) string {
 	return fmt.Sprintf("(hidden, value %d)", n)
 }
 
-// YAML is an object as text, with sorted keys. nil is an empty text.
+// YAML returns an object as text, with sorted keys. nil is an empty text.
 func (f *Form) YAML(obj map[string]any) (string, error) {
 	if obj == nil {
 		return "", nil
@@ -75,7 +75,7 @@ func (f *Form) YAML(obj map[string]any) (string, error) {
 	return string(text), err
 }
 
-// Diff is the unified diff of two texts with three lines of context; empty for equal ones.
+// Diff returns the unified diff of two texts with three lines of context; empty for equal ones.
 func Diff(oldName, old, newName, new string) string {
 	text := string(diff.Diff(oldName, []byte(old), newName, []byte(new)))
 	if i := strings.IndexByte(text, '\n'); strings.HasPrefix(text, "diff ") {
@@ -84,7 +84,7 @@ func Diff(oldName, old, newName, new string) string {
 	return text
 }
 
-// Safe is a text for one line of a terminal: control characters and characters that change the direction of text
+// Safe returns a text for one line of a terminal: control characters and characters that change the direction of text
 // become replacement characters.
 func Safe(s string) string { return strings.Map(harmless, s) }
 

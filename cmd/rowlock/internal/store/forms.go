@@ -61,7 +61,7 @@ func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*
 	return f, nil
 }
 
-// resourcesOf are the resources of a definition; none if it is not established.
+// resourcesOf returns the resources of a definition; none if it is not established.
 func resourcesOf(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*kinds.Resource, error) {
 	if row.Damaged != nil {
 		return nil, row.Damaged
@@ -96,7 +96,7 @@ func (unavailableWebhook) Convert(_ context.Context, to schema.GroupVersion, obj
 	return nil, fmt.Errorf("it is of %s, and a webhook converts it to %s: create a StorageVersionMigration on a running server", objs[0].GetAPIVersion(), to)
 }
 
-// encode is the value of a decrypted row as a server would write it now. Objects of unknown resources keep their
+// encode returns the value of a decrypted row as a server would write it now. Objects of unknown resources keep their
 // version.
 func (f *encoder) encode(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
 	r := f.catalogue.ByStorage(row.Key.Resource)

@@ -208,7 +208,7 @@ func (a *repairAnswer) print(w io.Writer) {
 	fmt.Fprintf(w, "it was %s, by revision %d\n", what, a.WrittenRevision)
 }
 
-// userName is the operator, for the log.
+// userName returns the operator, for the log.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {

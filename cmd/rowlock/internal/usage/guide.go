@@ -122,7 +122,7 @@ const (
 	mostDistance = 3
 )
 
-// Nearest are the names that may have been meant by text, the nearest only.
+// Nearest returns the names that may have been meant by text, the nearest only.
 func Nearest(text string, names []string) []string {
 	near := &cobra.Command{}
 	for _, name := range names {
@@ -136,7 +136,7 @@ func Nearest(text string, names []string) []string {
 	return nil
 }
 
-// DidYouMean is the end of an error about a name that is not known: "" where none is near.
+// DidYouMean returns the end of an error about a name that is not known: "" where none is near.
 func DidYouMean(text string, names []string) string { return didYouMean(text, "", names) }
 
 func didYouMean(text, before string, names []string) string {

@@ -54,7 +54,7 @@ func (s *Sections) Put(title string, flags ...string) {
 	}
 }
 
-// Named are the flags that are shown, in their sections.
+// Named returns the flags that are shown, in their sections.
 func (s *Sections) Named(f *pflag.FlagSet) cliflag.NamedFlagSets {
 	named := cliflag.NamedFlagSets{NormalizeNameFunc: f.GetNormalizeFunc()}
 	for _, title := range append(slices.Clone(s.order), misc) {

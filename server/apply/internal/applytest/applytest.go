@@ -85,7 +85,7 @@ func Settle(t *testing.T, obj kinds.Object, entries []metav1.ManagedFieldsEntry,
 	return true
 }
 
-// Stored are the built-in resources whose objects are stored.
+// Stored returns the built-in resources whose objects are stored.
 func Stored() []*kinds.Resource {
 	return slices.DeleteFunc(slices.Clone(builtin.Resources()), func(r *kinds.Resource) bool { return r.New == nil || r.Storage == nil })
 }

@@ -65,7 +65,7 @@ func (f *finder) find(element string) int {
 	return -1
 }
 
-// places are the positions of elements.
+// places returns the positions of elements.
 func places(elements []string) map[string]int {
 	at := make(map[string]int, len(elements))
 	for i, e := range elements {

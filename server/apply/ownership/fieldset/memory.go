@@ -31,7 +31,7 @@ func (m *Memory) Release() {
 	}
 }
 
-// Text is a set as Append writes it, until the next call.
+// Text returns a set as Append writes it, until the next call.
 func (m *Memory) Text(s Set) []byte {
 	m.text = s.Append(m.text[:0])
 	return m.text

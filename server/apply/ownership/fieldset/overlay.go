@@ -50,7 +50,7 @@ func (o *overlay) says(at, end int, text string) bool {
 	return end-at == len(text)+2 && o.body[at] == '"' && string(o.body[at+1:end-1]) == text
 }
 
-// each is a function for scan that gives each member of a struct to a function by its name.
+// each returns a function for scan that gives each member of a struct to a function by its name.
 func each(o *overlay, fn func(name []byte, at int) int) func(scan.Name, int) (int, bool) {
 	return func(n scan.Name, at int) (int, bool) {
 		if at >= len(o.body) {
@@ -159,7 +159,7 @@ func (o *overlay) parent(element string, state state, mark int) {
 	o.stack = append(o.stack, branch{element, state, differs, children})
 }
 
-// changed is the part of a set that differs, as a comparison returns it.
+// changed returns the part of a set that differs, as a comparison returns it.
 func (m *Memory) changed(s Set) Set {
 	mark := len(m.stack)
 	for i := range s {

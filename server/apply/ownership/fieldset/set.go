@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// ErrUnsupported says that only the merge library can handle a value or a set.
+// ErrUnsupported means that only the merge library can handle a value or a set.
 var ErrUnsupported = errors.New("the value needs the merge library")
 
 // Set is a set of field paths, as a tree: paths with the same beginning share branches. Sibling branches are
@@ -84,7 +84,7 @@ func (s Set) Remove(changes Set) bool {
 	return found
 }
 
-// Union is the set of the members of both. It shares branches with both.
+// Union returns the set of the members of both. It shares branches with both.
 func (s Set) Union(more Set) Set {
 	out := make(Set, 0, len(s)+len(more))
 	i, j := 0, 0
@@ -105,7 +105,7 @@ func (s Set) Union(more Set) Set {
 	return out
 }
 
-// joined is the union of two branches with the same element.
+// joined returns the union of two branches with the same element.
 func joined(a, b *branch) branch {
 	out := branch{element: a.element}
 	if a.state == member || b.state == member {

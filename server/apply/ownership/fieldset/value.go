@@ -54,7 +54,7 @@ func valueOf(n *node, v reflect.Value, omitEmpty bool) value {
 	return value{v, present}
 }
 
-// field is the value of a field of a struct.
+// field returns the value of a field of a struct.
 func (v value) field(f *nodeField) value {
 	if v.presence != present {
 		return value{}
@@ -66,10 +66,10 @@ func (v value) field(f *nodeField) value {
 	return out
 }
 
-// item is the value of an item of a list.
+// item returns the value of an item of a list.
 func (v value) item(n *node, i int) value { return valueOf(n.elem, v.Index(i), false) }
 
-// entry is the value of an entry of a map.
+// entry returns the value of an entry of a map.
 func (v value) entry(n *node, key reflect.Value) value {
 	if v.presence != present {
 		return value{}
@@ -111,7 +111,7 @@ func pointerTo[T any](v reflect.Value) *T {
 	return &t
 }
 
-// rawBytes is the JSON of a RawExtension that holds nothing else.
+// rawBytes returns the JSON of a RawExtension that holds nothing else.
 func rawBytes(v reflect.Value) ([]byte, bool) {
 	if v.Type() == reflect.TypeFor[runtime.RawExtension]() {
 		r := pointerTo[runtime.RawExtension](v)

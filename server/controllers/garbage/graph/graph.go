@@ -126,7 +126,7 @@ type Graph struct {
 // New makes an empty graph.
 func New() *Graph { return &Graph{byID: newIndex()} }
 
-// Len is how many objects and references there are.
+// Len returns how many objects and references there are.
 func (g *Graph) Len() (nodes, edges int) { return g.nodes.len(), g.edges.len() }
 
 // Find returns the node of an object.
@@ -378,7 +378,7 @@ func (g *Graph) add(id ID) uint32 {
 	return i
 }
 
-// find is the number of a node, or 0.
+// find returns the number of a node, or 0.
 func (g *Graph) find(id ID) uint32 { return g.byID.find(id, &g.nodes) }
 
 // drop forgets a node that nothing asks for.

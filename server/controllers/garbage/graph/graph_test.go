@@ -41,7 +41,7 @@ func place(kind uint32, name string) graph.Place {
 	return graph.Place{Kind: kind, Namespace: unique.Make(namespaceOf(name)), Name: name}
 }
 
-// namespaceOf says where an object is: d and e are in a namespace of their own, f and g in none.
+// namespaceOf returns where an object is: d and e are in a namespace of their own, f and g in none.
 func namespaceOf(name string) string {
 	switch name {
 	case "d", "e":

@@ -20,13 +20,13 @@ type table struct {
 
 func newIndex() index { return index{seed: maphash.MakeSeed()} }
 
-// hash is the table of an ID, and where in it looking for the ID begins.
+// hash returns the table of an ID, and where in it looking for the ID begins.
 func (x *index) hash(id *ID) (t *table, from int) {
 	h := maphash.Bytes(x.seed, id[:])
 	return &x.tables[h%tables], int(h / tables >> 1)
 }
 
-// find is the number of a node, or 0.
+// find returns the number of a node, or 0.
 func (x *index) find(id ID, nodes *arena[node]) uint32 {
 	t, at := x.hash(&id)
 	if t.used == 0 {

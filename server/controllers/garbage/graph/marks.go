@@ -41,7 +41,7 @@ func (g *Graph) Referring(fn func(Look)) {
 	})
 }
 
-// Begin says that all objects of a kind are set again. Those that were not when Lost is
+// Begin announces that all objects of a kind are set again. Those that were not when Lost is
 // called are gone.
 func (g *Graph) Begin(kind uint32) {
 	g.each(func(n *node) {
@@ -61,7 +61,7 @@ func (g *Graph) Lost(kind uint32) (list []ID) {
 	return list
 }
 
-// Uses says whether any object of a kind is known, be it that it was seen going.
+// Uses reports whether any object of a kind is known, be it that it was seen going.
 func (g *Graph) Uses(kind uint32) (found bool) {
 	g.each(func(n *node) { found = found || n.has(located) && n.kind() == kind })
 	return found

@@ -22,13 +22,13 @@ type object struct {
 	located bool
 }
 
-// owner says whether an object can own another, by where they are.
+// owner reports whether an object can own another, by where they are.
 func (m model) owner(owner, dependent string) bool {
 	o := m[owner]
 	return o == nil || !o.located || namespaceOf(owner) == "" || namespaceOf(owner) == namespaceOf(dependent)
 }
 
-// known says whether the graph knows an object.
+// known reports whether the graph knows an object.
 func (m model) known(name string) bool {
 	o := m[name]
 	if o != nil && (len(o.owns) > 0 || o.state != 0) {

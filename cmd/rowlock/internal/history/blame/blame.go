@@ -92,7 +92,7 @@ func (t *Tracer) manager(p path) string {
 	return strings.Join(by, ", ")
 }
 
-// Origins are the origins of all fields, by path.
+// Origins returns the origins of all fields, by path.
 func (t *Tracer) Origins() map[string]Origin {
 	if t.newer == nil {
 		return nil
@@ -112,7 +112,7 @@ func (t *Tracer) Origins() map[string]Origin {
 	return t.origins
 }
 
-// Oldest is the oldest revision that was read, and how many were; nil for none.
+// Oldest returns the oldest revision that was read, and how many were; nil for none.
 func (t *Tracer) Oldest() (*revisions.Revision, int) { return t.newer, t.seen }
 
 // entry is an entry of managedFields.
@@ -143,7 +143,7 @@ func entries(obj revisions.Object) []*entry {
 	return list
 }
 
-// withoutRecords is an object without managedFields.
+// withoutRecords returns an object without managedFields.
 func withoutRecords(obj revisions.Object) revisions.Object {
 	meta, _ := obj["metadata"].(map[string]any)
 	short := make(map[string]any, len(meta))

@@ -52,7 +52,7 @@ func name(o Origin) string {
 	return shown.Safe(text)
 }
 
-// when is the time of a day and the revision; ≤ for a field that is older than the history.
+// when returns the time of a day and the revision; ≤ for a field that is older than the history.
 func when(o Origin, now time.Time) string {
 	t := o.Time.In(now.Location())
 	text := t.Format("15:04:05")

@@ -18,7 +18,7 @@ type step struct {
 // path leads to a leaf.
 type path []step
 
-// String is the path in its usual notation, which also identifies it: spec.containers[name="web"].image.
+// String returns the path in its usual notation, which also identifies it: spec.containers[name="web"].image.
 func (p path) String() string {
 	var b strings.Builder
 	for i, s := range p {
@@ -78,7 +78,7 @@ func walk(at path, value any, do func(path, any)) {
 // among the elements counts.
 var identities = []string{"name", "type", "key", "mountPath", "devicePath", "containerPort", "port", "ip", "uid", "topologyKey", "host", "path"}
 
-// elements are the steps into a list.
+// elements returns the steps into a list.
 func elements(list []any) []step {
 	steps := make([]step, len(list))
 	by := identity(list)

@@ -27,7 +27,7 @@ func (r *Resource) Shown() string {
 	return remote.ResourceName(r.Group, cmp.Or(r.Singular, strings.ToLower(r.Kind)))
 }
 
-// Path is the path of a collection, or of an object, or of a subresource.
+// Path returns the path of a collection, or of an object, or of a subresource.
 func (r *Resource) Path(namespace, name string, sub ...string) string {
 	if !r.Namespaced {
 		namespace = ""
@@ -107,7 +107,7 @@ func (all *Resources) add(group *apidiscoveryv2.APIGroupDiscovery) {
 	}
 }
 
-// Preferred are all resources, each once.
+// Preferred returns all resources, each once.
 func (all *Resources) Preferred() []*Resource { return all.preferred }
 
 // Find resolves a word: a plural, singular, kind or short name, optionally followed by .GROUP or .VERSION.GROUP.
@@ -137,7 +137,7 @@ func (all *Resources) Find(word string) (*Resource, error) {
 	return nil, fmt.Errorf("the server does not have a resource type %q", word)
 }
 
-// Kind is the resource of a kind, as in an owner reference, or nil.
+// Kind returns the resource of a kind, as in an owner reference, or nil.
 func (all *Resources) Kind(group, kind string) *Resource {
 	for _, r := range all.preferred {
 		if r.Group == group && r.Kind == kind && r.Can("get") {

@@ -12,7 +12,7 @@ type Target struct {
 	Name      string
 }
 
-// String is the object's name in kubectl's notation: deployment.apps/web.
+// String returns the object's name in kubectl's notation: deployment.apps/web.
 func (t Target) String() string { return t.Resource.Shown() + "/" + t.Name }
 
 // Where is String with the namespace.
@@ -23,10 +23,10 @@ func (t Target) Where() string {
 	return t.String() + " in namespace " + t.Namespace
 }
 
-// Path is the path of the object, or of a subresource.
+// Path returns the path of the object, or of a subresource.
 func (t Target) Path(sub ...string) string { return t.Resource.Path(t.Namespace, t.Name, sub...) }
 
-// Target is an object of a resource, in the namespace if it is of one.
+// Target returns an object of a resource, in the namespace if it is of one.
 func (r *Resource) Target(namespace, name string) Target {
 	if !r.Namespaced {
 		namespace = ""
@@ -86,7 +86,7 @@ func ParseNames(args []string) (Names, error) {
 // Given reports whether there were arguments.
 func (n Names) Given() bool { return len(n.words) > 0 }
 
-// Types are the resources if the arguments name no objects; otherwise nil.
+// Types returns the resources if the arguments name no objects; otherwise nil.
 func (n Names) Types(all *Resources) ([]*Resource, error) {
 	if len(n.names) > 0 {
 		return nil, nil
@@ -102,7 +102,7 @@ func (n Names) Types(all *Resources) ([]*Resource, error) {
 	return types, nil
 }
 
-// Targets are the named objects; none if the arguments are types.
+// Targets returns the named objects; none if the arguments are types.
 func (n Names) Targets(all *Resources, namespace string) ([]Target, error) {
 	var targets []Target
 	for i, name := range n.names {

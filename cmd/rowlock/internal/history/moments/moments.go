@@ -117,7 +117,7 @@ func Duration(s string) (time.Duration, error) {
 	return total, nil
 }
 
-// String is the moment as the API takes it.
+// String returns the moment as the API takes it.
 func (m Moment) String() string {
 	if m.Revision > 0 {
 		return strconv.FormatInt(m.Revision, 10)
@@ -125,7 +125,7 @@ func (m Moment) String() string {
 	return m.Time.UTC().Format(time.RFC3339Nano)
 }
 
-// Say is the moment in words: "14:05:00 today (+01:00), 2 h ago", or "revision 1234".
+// Say returns the moment in words: "14:05:00 today (+01:00), 2 h ago", or "revision 1234".
 func (m Moment) Say(now time.Time) string {
 	if m.Revision > 0 {
 		return fmt.Sprintf("revision %d", m.Revision)
@@ -145,7 +145,7 @@ func Day(t, now time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// Ago is a duration in its two largest units: 3d2h, 2h5m, 40s.
+// Ago returns a duration in its two largest units: 3d2h, 2h5m, 40s.
 func Ago(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Second)
 	units := []struct {

@@ -22,7 +22,7 @@ func meta(obj Object) Object {
 	return m
 }
 
-// owners are the owner references of an object. They are not copies.
+// owners returns the owner references of an object. They are not copies.
 func owners(obj Object) []Object {
 	list, _ := meta(obj)["ownerReferences"].([]any)
 	var refs []Object
@@ -34,7 +34,7 @@ func owners(obj Object) []Object {
 	return refs
 }
 
-// controller is the owner reference of an object's controller; nil for none.
+// controller returns the owner reference of an object's controller; nil for none.
 func controller(obj Object) Object {
 	for _, ref := range owners(obj) {
 		if ref["controller"] == true {
@@ -44,7 +44,7 @@ func controller(obj Object) Object {
 	return nil
 }
 
-// fresh is a past object ready to be created: without the fields that the server sets, and without the status if
+// fresh returns a past object ready to be created: without the fields that the server sets, and without the status if
 // that is a subresource.
 func fresh(past Object, ownStatus bool) Object {
 	obj := runtime.DeepCopyJSON(past)
@@ -84,7 +84,7 @@ func recreated(past Object, ownStatus bool) Object {
 	return obj
 }
 
-// updated is the live object's update to its past state.
+// updated returns the live object's update to its past state.
 func updated(past, live Object, ownStatus bool) Object {
 	obj := fresh(past, ownStatus)
 	for _, field := range []string{"uid", "resourceVersion"} {
@@ -139,7 +139,7 @@ func keepAt(obj, live Object, path ...string) {
 	}
 }
 
-// comparable is a live object without the fields that may differ.
+// comparable returns a live object without the fields that may differ.
 func comparable(live Object, ownStatus bool) Object {
 	obj := runtime.DeepCopyJSON(live)
 	recreate.Metadata(obj)
@@ -152,7 +152,7 @@ func comparable(live Object, ownStatus bool) Object {
 // mostFields limits the changed fields that a step names.
 const mostFields = 6
 
-// differing are the paths of the first fields that differ between two objects, sorted.
+// differing returns the paths of the first fields that differ between two objects, sorted.
 func differing(a, b Object) []string {
 	var list []string
 	differ("", a, b, &list)
@@ -188,7 +188,7 @@ func same(a, b any) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// size is about how many bytes an object takes as JSON.
+// size returns about how many bytes an object takes as JSON.
 func size(obj Object) int {
 	text, _ := json.Marshal(obj) // it was decoded from JSON
 	return len(text)

@@ -33,7 +33,7 @@ func (p *Plan) order() {
 	})
 }
 
-// depths is the number of owners above each created object, by its past UID. A cycle of owners, which the API does
+// depths returns the number of owners above each created object, by its past UID. A cycle of owners, which the API does
 // not prevent, gets the largest depth.
 func (p *Plan) depths() map[string]int {
 	above := map[string][]string{}

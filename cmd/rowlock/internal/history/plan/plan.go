@@ -74,7 +74,7 @@ type Plan struct {
 	made   map[string]bool   // UIDs of the past of created objects
 }
 
-// New is an empty plan.
+// New returns an empty plan.
 func New() *Plan {
 	return &Plan{Left: map[string]int{}, uids: map[string]string{}, absent: map[string]bool{}, made: map[string]bool{}}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// sign is the mark of a step in the printed plan.
+// sign returns the mark of a step in the printed plan.
 func (s *Step) sign(sc screen.Screen) (sign, colour string) {
 	switch {
 	case s.Err != nil:
@@ -23,7 +23,7 @@ func (s *Step) sign(sc screen.Screen) (sign, colour string) {
 	return "~", screen.Yellow
 }
 
-// Line is a step in one line, with its error below.
+// Line returns a step in one line, with its error below.
 func (s *Step) Line(sc screen.Screen) string {
 	sign, colour := s.sign(sc)
 	text := fmt.Sprintf("  %s %-6s  %s", sign, s.Action, s.Target.Where())
@@ -46,7 +46,7 @@ func (s *Step) Line(sc screen.Screen) string {
 	return text
 }
 
-// Text is the whole plan.
+// Text returns the whole plan.
 func (p *Plan) Text(sc screen.Screen) string {
 	var b strings.Builder
 	counts := map[Action]int{}

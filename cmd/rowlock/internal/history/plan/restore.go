@@ -29,7 +29,7 @@ type Restore struct {
 // passing are resources that the system writes all the time.
 var passing = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpoints", "endpointslices.discovery.k8s.io"}
 
-// Everything are the types that a namespace's restore covers if the user names none.
+// Everything returns the types that a namespace's restore covers if the user names none.
 func Everything(all *cluster.Resources) []*cluster.Resource {
 	var types []*cluster.Resource
 	for _, r := range all.Preferred() {

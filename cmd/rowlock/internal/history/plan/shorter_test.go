@@ -18,7 +18,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// forgets is a configuration for a server that keeps no past of resources whose paths end so.
+// forgets returns a configuration for a server that keeps no past of resources whose paths end so.
 func forgets(cfg *rest.Config, ends string) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -50,7 +50,7 @@ func (u *Undelete) Plan(ctx context.Context, p *Plan, t cluster.Target) error {
 	return u.dependents(ctx, p, t, obj, until-1)
 }
 
-// last is the newest revision in which the object was not being deleted, and the revision that ended it.
+// last returns the newest revision in which the object was not being deleted, and the revision that ended it.
 func (u *Undelete) last(ctx context.Context, t cluster.Target) (last *revisions.Revision, until int64, err error) {
 	_, err = revisions.List(ctx, u.Client, t, revisions.Query{Content: true, PageSize: 5}, func(r *revisions.Revision) (bool, error) {
 		if !r.Deleted() {

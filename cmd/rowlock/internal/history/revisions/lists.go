@@ -93,7 +93,7 @@ func Names(ctx context.Context, c *cluster.Client, r *cluster.Resource, namespac
 	})
 }
 
-// Text is a string field of an object's metadata.
+// Text returns a string field of an object's metadata.
 func Text(obj Object, field string) string {
 	meta, _ := obj["metadata"].(Object)
 	text, _ := meta[field].(string)

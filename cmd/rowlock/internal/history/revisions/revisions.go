@@ -36,13 +36,13 @@ type Revision history.Revision
 // Deleted reports whether this write deleted the object.
 func (r *Revision) Deleted() bool { return r.Change == history.Deleted }
 
-// Number is the revision as a number.
+// Number returns the revision as a number.
 func (r *Revision) Number() int64 {
 	n, _ := strconv.ParseInt(r.Revision, 10, 64) // 0 if it is not a number
 	return n
 }
 
-// Decoded is the object after this write.
+// Decoded returns the object after this write.
 func (r *Revision) Decoded() (Object, error) {
 	if r.Unreadable != "" || r.Content == nil {
 		return nil, fmt.Errorf("revision %s cannot be read: %s", r.Revision, r.Unreadable)
@@ -69,7 +69,7 @@ func (r *Revision) Weight() int {
 	return size
 }
 
-// By are the managers of the write without duplicates, in the server's order.
+// By returns the managers of the write without duplicates, in the server's order.
 func (r *Revision) By() []string {
 	var names []string
 	for _, m := range r.Managers {
@@ -139,7 +139,7 @@ func List(ctx context.Context, c *cluster.Client, t cluster.Target, q Query, do 
 	}
 }
 
-// Get is the revision that was current at a moment, with the object.
+// Get returns the revision that was current at a moment, with the object.
 func Get(ctx context.Context, c *cluster.Client, t cluster.Target, at moments.Moment) (*Revision, error) {
 	when := at.String()
 	if at.Revision == 0 {
@@ -178,7 +178,7 @@ func missing(err error) bool {
 	return details == nil || details.Name == ""
 }
 
-// At is the revision that was current at a moment, as a number.
+// At returns the revision that was current at a moment, as a number.
 func At(ctx context.Context, c *cluster.Client, m moments.Moment) (int64, error) {
 	if m.Revision > 0 {
 		return m.Revision, nil
@@ -186,7 +186,7 @@ func At(ctx context.Context, c *cluster.Client, m moments.Moment) (int64, error)
 	return held(ctx, c, m.String())
 }
 
-// Now is the newest revision.
+// Now returns the newest revision.
 func Now(ctx context.Context, c *cluster.Client) (int64, error) { return held(ctx, c, "now") }
 
 func held(ctx context.Context, c *cluster.Client, name string) (int64, error) {

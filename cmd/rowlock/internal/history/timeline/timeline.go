@@ -65,7 +65,7 @@ func (l Line) summary(list []revisions.Revision) string {
 
 func (l Line) clock(t time.Time) string { return t.In(l.Now.Location()).Format("15:04:05") }
 
-// density is a bar of the number of writes over time.
+// density returns a bar of the number of writes over time.
 func (l Line) density(list []revisions.Revision) string {
 	oldest, newest := list[len(list)-1].WrittenAt.Time, list[0].WrittenAt.Time
 	span := newest.Sub(oldest)
@@ -165,7 +165,7 @@ func (l Line) row(r Row, who int) string {
 	return strings.TrimRight(s.Paint(colour, sign)+head[len(sign):]+s.Paint(screen.Dim, screen.Pad(number, 7))+middle[len(screen.Pad(number, 7)):]+what, " ")
 }
 
-// author is the managers of a write, with the user if it is known.
+// author returns the managers of a write, with the user if it is known.
 func author(r *revisions.Revision) string {
 	text := strings.Join(r.By(), ", ")
 	if r.User != "" {

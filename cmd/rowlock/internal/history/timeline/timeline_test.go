@@ -23,7 +23,7 @@ func write(n int, ago time.Duration, change, manager string, fields ...string) r
 	}
 }
 
-// life is the past of an object, newest first.
+// life returns the past of an object, newest first.
 func life() []revisions.Revision {
 	deleted := write(30, time.Minute, "delete", "")
 	deleted.Managers = nil

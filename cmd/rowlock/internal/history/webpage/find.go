@@ -11,7 +11,7 @@ import (
 // passing are resources that change all the time; they are shown if they are named.
 var passing = map[string]bool{"events": true, "events.events.k8s.io": true, "leases.coordination.k8s.io": true}
 
-// find are the objects of types, or of the whole namespace: those that exist, and those that existed at the
+// find returns the objects of types, or of the whole namespace: those that exist, and those that existed at the
 // beginning of the period.
 func (p *Page) find(ctx context.Context, c *cluster.Client, all *cluster.Resources, names cluster.Names, q revisions.Query) ([]cluster.Target, error) {
 	types, err := names.Types(all)

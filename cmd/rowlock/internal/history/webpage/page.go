@@ -64,7 +64,7 @@ type row struct {
 	Text     string    `json:"text"`
 }
 
-// New is an empty page.
+// New returns an empty page.
 func New(config Config) *Page { return &Page{config: config} }
 
 // Collect fills the page: with the objects that are named, or with all of the types that

@@ -72,7 +72,7 @@ func notKept(info *request.Info) string {
 	return fmt.Sprintf("%s are not stored by this server, which knows them as they are now alone", named(info))
 }
 
-// named is a resource with its group, if it has one.
+// named returns a resource with its group, if it has one.
 func named(info *request.Info) string { return strings.TrimSuffix(info.Resource+"."+info.Group, ".") }
 
 func groupVersion(info *request.Info) string { return info.Group + "/" + info.Version }

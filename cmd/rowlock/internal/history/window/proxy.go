@@ -195,7 +195,7 @@ func (p *proxy) ask(r *http.Request, path string, query url.Values, accept strin
 	return resp.StatusCode, resp.Header, body, err
 }
 
-// accepted are the JSON forms that the client accepts and this proxy can decode. Tables and metadata are
+// accepted returns the JSON forms that the client accepts and this proxy can decode. Tables and metadata are
 // requested as lists of them.
 func accepted(headers []string) string {
 	var kept []string
@@ -211,7 +211,7 @@ func accepted(headers []string) string {
 	return strings.Join(kept, ",")
 }
 
-// one is the single object of a list, or the table with its row; nil for none.
+// one returns the single object of a list, or the table with its row; nil for none.
 func one(body []byte) ([]byte, error) {
 	var list struct {
 		Kind       string            `json:"kind"`

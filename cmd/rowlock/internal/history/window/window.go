@@ -154,7 +154,7 @@ func certificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// Environment is the environment for a program that should see the past: it names the kubeconfig, and a cache
+// Environment returns the environment for a program that should see the past: it names the kubeconfig, and a cache
 // folder of its own, because kubectl's cache of the live server would be wrong.
 func (w *Window) Environment(environ []string, said string) []string {
 	var kept []string

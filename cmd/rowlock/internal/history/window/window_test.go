@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/rowlocktest"
 )
 
-// past is a server whose ConfigMap a was "old", and is "new", and whose b is gone.
+// past returns a server whose ConfigMap a was "old", and is "new", and whose b is gone.
 func past(t *testing.T) (*rowlocktest.Server, int64) {
 	t.Helper()
 	srv := rowlocktest.Start(t, rowlocktest.Past())

@@ -88,7 +88,7 @@ func TestUncommonText(t *testing.T) {
 	}
 }
 
-// hostile is a target that serves ConfigMaps in its own way.
+// hostile returns a target that serves ConfigMaps in its own way.
 func hostile(objects http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(body string) http.HandlerFunc {

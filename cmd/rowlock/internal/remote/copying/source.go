@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// FromSpool is a Source of collected objects.
+// FromSpool returns a Source of collected objects.
 func FromSpool(s *remote.Spool) Source { return spooled{s} }
 
 type spooled struct{ *remote.Spool }

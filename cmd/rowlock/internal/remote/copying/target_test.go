@@ -64,7 +64,7 @@ func newTarget(t *testing.T, namespaces ...string) *target {
 	return s
 }
 
-// client is one that waits for nobody.
+// client returns one that waits for nobody.
 func client(t *testing.T, cfg *rest.Config) *remote.Client {
 	t.Helper()
 	h, err := rest.HTTPClientFor(cfg)
@@ -98,7 +98,7 @@ func (s *target) run(t *testing.T, from source, o copying.Options) *copying.Repo
 	return report
 }
 
-// get is an object of the target; nil: there is none.
+// get returns an object of the target; nil: there is none.
 func (s *target) get(t *testing.T, path string) map[string]any {
 	t.Helper()
 	data, err := s.c.Do(t.Context(), remote.Request{Method: http.MethodGet, Path: path})
@@ -166,7 +166,7 @@ func configMap(name, more string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"a","uid":"u-%s"%s},"data":{"k":"v"}}`, name, name, more)
 }
 
-// owned is a part of metadata.
+// owned returns a part of metadata.
 func owned(kind, name, uid string) string {
 	return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"v1","kind":%q,"name":%q,"uid":%q}]`, kind, name, uid)
 }

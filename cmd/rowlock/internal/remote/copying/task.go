@@ -74,7 +74,7 @@ func referenceOf(entry any) (r reference) {
 	return r
 }
 
-// path is the path of the object in the target.
+// path returns the path of the object in the target.
 func (t *task) path(r remote.Resource) string { return r.Path(t.namespace, t.name) }
 
 func (t *task) field(path ...string) any {

@@ -202,7 +202,7 @@ func (o *accountOptions) external(ctx context.Context, c Config, a *Authenticati
 	return signer, nil
 }
 
-// documents are the discovery document and the keys that verify tokens. They are served only if the issuer is
+// documents returns the discovery document and the keys that verify tokens. They are served only if the issuer is
 // a URL that can lead to them.
 func (o *accountOptions) documents(c Config) *serviceaccount.Published {
 	jwks := o.jwksURI

@@ -218,7 +218,7 @@ func (a *Authentication) with(chain authx.Chain, tokens authx.TokenChain, open f
 	return made
 }
 
-// published is the configuration by which extension servers authenticate requests: those of clients, and those
+// published returns the configuration by which extension servers authenticate requests: those of clients, and those
 // that this server forwards.
 func (o *AuthenticationFlags) published(c Config) func() (map[string]string, error) {
 	files := []flagfile.File{flagfile.New("client-ca-file", c.Dir.CACert), flagfile.New("client-ca-file", o.clientCA), flagfile.New("requestheader-client-ca-file", o.proxy.ca)}
@@ -312,7 +312,7 @@ func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentic
 // maxTokenLookups limits concurrent lookups of bootstrap tokens, for all clients together.
 const maxTokenLookups = 256
 
-// connectionOf is the connection of a request; nil if there is none.
+// connectionOf returns the connection of a request; nil if there is none.
 func connectionOf(ctx context.Context) any {
 	if c := wire.From(ctx); c != nil {
 		return c

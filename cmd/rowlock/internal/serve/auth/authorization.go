@@ -115,7 +115,7 @@ func (o *AuthorizationFlags) configuration(rules authzconfig.Rules) (*authzconfi
 	return c, text, file.Wrap(err)
 }
 
-// fromFlags is the configuration that the flags describe.
+// fromFlags returns the configuration that the flags describe.
 func (o *AuthorizationFlags) fromFlags() *authzconfig.Configuration {
 	c := &authzconfig.Configuration{}
 	for _, m := range o.modes {
@@ -177,7 +177,7 @@ func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(
 	return z, nil
 }
 
-// origin is the file to name if a webhook cannot start.
+// origin returns the file to name if a webhook cannot start.
 func (o *AuthorizationFlags) origin() flagfile.File {
 	if o.file != "" {
 		return flagfile.New("--authorization-config", o.file)

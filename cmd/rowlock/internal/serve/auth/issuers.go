@@ -103,7 +103,7 @@ func (o *issuerOptions) failed(err error) error {
 	return fmt.Errorf("--oidc-issuer-url and the other --oidc flags: %w", err)
 }
 
-// provider is the provider that the flags describe.
+// provider returns the provider that the flags describe.
 func (o *issuerOptions) provider() (oidc.Provider, error) {
 	p := oidc.Provider{Issuer: oidc.Issuer{URL: o.url, Audiences: []string{o.client}}, SigningAlgs: o.algs}
 	if o.url == "" || o.client == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// validWords are the valid values of flags of serve that take certain words.
+// validWords returns the valid values of flags of serve that take certain words.
 func validWords() map[string][]string {
 	plugs, _ := plugins.Names(release.Newest)
 	var suites []string

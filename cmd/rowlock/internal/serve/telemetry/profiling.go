@@ -5,7 +5,7 @@ import (
 	"net/http/pprof"
 )
 
-// Profiles are the paths of --profiling, as on a stock server. Requests for them pass through all filters,
+// Profiles returns the paths of --profiling, as on a stock server. Requests for them pass through all filters,
 // authorization included.
 func Profiles() map[string]http.Handler {
 	paths := map[string]http.Handler{

@@ -22,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// ZPages are the pages of the gates ComponentStatusz and ComponentFlagz: how long the process has run, and its
+// ZPages returns the pages of the gates ComponentStatusz and ComponentFlagz: how long the process has run, and its
 // flags.
 func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.FlagSet, started time.Time) map[string]http.Handler {
 	pages := map[string]http.Handler{}
