@@ -69,7 +69,7 @@ type Request struct {
 	large int64           // bytes of them
 }
 
-// Context is the request's context, with the values that strategies need.
+// Context returns the request's context, with the values that strategies need.
 func (q *Request) Context() context.Context {
 	if q.ctx == nil {
 		q.ctx = kinds.WithRequested(q.R.Context(), q.Resource)
@@ -85,7 +85,7 @@ func (q *Request) Done() {
 	q.Release = nil
 }
 
-// User is the user whose turn the request takes.
+// User returns the user whose turn the request takes.
 func (q *Request) User() string {
 	if q.Scope.User == nil {
 		return ""
@@ -193,7 +193,7 @@ func (a *Answers) offer(q *Request) codecs.Offer {
 	return o
 }
 
-// BodyTypes are the media types of bodies with an object.
+// BodyTypes returns the media types of bodies with an object.
 func (a *Answers) BodyTypes(q *Request) []string {
 	if !q.Resource.Protobuf(q.Sub) {
 		return a.Forms.CustomTypes()
@@ -291,7 +291,7 @@ type Key struct {
 // watches need not get the same bytes (docs/design/openapi.md).
 const turns = 4
 
-// Key is the key of the view's events. first is as in Event: a first table includes the definitions of its
+// Key returns the key of the view's events. first is as in Event: a first table includes the definitions of its
 // columns; other forms do not differ.
 func (v *View) Key(first bool) Key {
 	key := Key{r: v.r, as: v.as, include: v.include, first: first && v.as.IsTable()}
@@ -301,7 +301,7 @@ func (v *View) Key(first bool) Key {
 	return key
 }
 
-// Negotiated is the negotiated form.
+// Negotiated returns the negotiated form.
 func (v *View) Negotiated() codecs.Form { return v.as }
 
 // Event returns a frame of a watch, in memory of its own. first says that the watch has sent none yet.
@@ -312,7 +312,7 @@ func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, erro
 	return v.form.Event(nil, eventType, it, first)
 }
 
-// Error is the frame that ends a failed watch.
+// Error returns the frame that ends a failed watch.
 func (v *View) Error(st *metav1.Status) ([]byte, error) { return v.form.Error(nil, st) }
 
 // json is an item as JSON in the served version. The bytes are shared.

@@ -16,7 +16,7 @@ const (
 	blueprintKey     = "kubernetes.io/initial-events-list-blueprint"
 )
 
-// Bookmark is the frame of a bookmark: an empty object of the kind at a revision. The one that ends the
+// Bookmark returns the frame of a bookmark: an empty object of the kind at a revision. The one that ends the
 // initial events is marked. first is as in Event.
 func (v *View) Bookmark(revision int64, end, first bool) ([]byte, error) {
 	var annotations map[string]string

@@ -37,7 +37,7 @@ func NewLine(processors int) *Line {
 	return l
 }
 
-// Turns is how many long answers may be in progress at present.
+// Turns returns how many long answers may be in progress at present.
 func (l *Line) Turns() int {
 	if l.shorts() {
 		return l.processors - l.processors/2

@@ -122,7 +122,7 @@ func (t *table) shadowed(r *Resource) bool {
 	return home != nil && !home.defined()
 }
 
-// Release is the release of the built-in resources; of a nil catalogue, the default one.
+// Release returns the release of the built-in resources; of a nil catalogue, the default one.
 func (c *Catalogue) Release() release.Version {
 	if c == nil {
 		return release.Default
@@ -159,7 +159,7 @@ func (c *Catalogue) All() []*Resource { return c.table.Load().all }
 // Versions lists a group's served versions, preferred first; nil for a group that has none.
 func (c *Catalogue) Versions(group string) []string { return c.table.Load().versions[group] }
 
-// BuiltIn says that a group has built-in resources that are served.
+// BuiltIn reports whether a group has built-in resources that are served.
 func (c *Catalogue) BuiltIn(group string) bool { return c.table.Load().builtin[group] }
 
 // Snapshot is All with a number that rises whenever the catalogue changes, for derived values.

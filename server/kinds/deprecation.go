@@ -12,7 +12,7 @@ type Deprecation struct {
 	Removed string // the release without it, like "1.33"; "" if that is not decided
 }
 
-// Lifecycle is the life cycle of a built-in version according to a release; nil for versions that are not
+// Lifecycle returns the life cycle of a built-in version according to a release; nil for versions that are not
 // deprecated in it. A binary that emulates a release uses its own knowledge of later ones.
 func Lifecycle(v release.Version, r *Resource) *Deprecation {
 	if r.New == nil {

@@ -167,22 +167,22 @@ func (r *Resource) ToServed(obj Object) (Object, error) {
 	return out, nil
 }
 
-// WorksAsServed says that the working form is the served one by design, and not because
+// WorksAsServed reports whether the working form is the served one by design, and not because
 // the stored version is asked for.
 func (r *Resource) WorksAsServed() bool { return r.custom() }
 
-// Converts says that the served form differs from the working one.
+// Converts reports whether the served form differs from the working one.
 func (r *Resource) Converts() bool { return r.FromStorage != nil && !r.WorksAsServed() }
 
-// LoadMayFail says that Load can fail for reasons that may pass, so that a failure
+// LoadMayFail reports whether Load can fail for reasons that may pass, so that a failure
 // must not be kept.
 func (r *Resource) LoadMayFail() bool { return r.custom() }
 
-// LoadCallsWebhook says that Load may call a webhook, which takes time, may fail temporarily, and may
+// LoadCallsWebhook reports whether Load may call a webhook, which takes time, may fail temporarily, and may
 // change labels.
 func (r *Resource) LoadCallsWebhook() bool { return r.schema().CallsWebhook() }
 
-// AsServed is the resource for objects whose bytes are the served form already.
+// AsServed returns the resource for objects whose bytes are the served form already.
 func (r *Resource) AsServed() *Resource {
 	as := *r
 	as.FromStorage = nil
@@ -192,11 +192,11 @@ func (r *Resource) AsServed() *Resource {
 	return &as
 }
 
-// HasGoType says that objects are decoded into a struct. Others are trees of maps and
+// HasGoType reports whether objects are decoded into a struct. Others are trees of maps and
 // lists, which only a schema describes.
 func (r *Resource) HasGoType() bool { return !r.custom() && r.New != nil }
 
-// GoType is the struct that objects are decoded into, or nil.
+// GoType returns the struct that objects are decoded into, or nil.
 func (r *Resource) GoType() reflect.Type {
 	if !r.HasGoType() {
 		return nil
@@ -204,7 +204,7 @@ func (r *Resource) GoType() reflect.Type {
 	return reflect.TypeOf(r.New()).Elem()
 }
 
-// Blank is an empty object of the served version, with the annotations if they are not nil; bookmarks of a
+// Blank returns an empty object of the served version, with the annotations if they are not nil; bookmarks of a
 // watch have one.
 func (r *Resource) Blank(annotations map[string]string) runtime.Object {
 	if r.custom() {
@@ -227,7 +227,7 @@ func (r *Resource) Blank(annotations map[string]string) runtime.Object {
 	return obj
 }
 
-// ErrorKind is the kind of an object in errors: for a custom one the kind that it states, which may be wrong.
+// ErrorKind returns the kind of an object in errors: for a custom one the kind that it states, which may be wrong.
 func (r *Resource) ErrorKind(obj Object) schema.GroupKind {
 	if said := obj.GetObjectKind().GroupVersionKind().GroupKind(); r.custom() && said.Kind != "" {
 		return said

@@ -234,7 +234,7 @@ type Claim struct {
 	Object     Object // of the storage that Pool names; nil for an invisible claim, and to give back
 }
 
-// ClaimValue is the value of a claim's row.
+// ClaimValue returns the value of a claim's row.
 func ClaimValue(owner string) []byte { return fmt.Appendf(nil, "{\"owner\":%q}", owner) }
 
 // Claims shows an Allocator the existing claims.

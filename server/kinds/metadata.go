@@ -74,13 +74,13 @@ func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList
 // LooksLate reports whether the metadata of a new object is looked at after everything else.
 func (r *Resource) LooksLate(sub *Subresource) bool { return r.metaRules(sub).Late }
 
-// MetaFaults are the errors of a kind's metadata rules for an object in a namespace, for kinds that check it
+// MetaFaults returns the errors of a kind's metadata rules for an object in a namespace, for kinds that check it
 // themselves.
 func MetaFaults(obj metav1.Object, name genericvalidation.ValidateNameFunc) field.ErrorList {
 	return append(genericvalidation.ValidateObjectMetaAccessor(obj, true, name, metadataPath), finalizerNames(obj)...)
 }
 
-// MetaUpdateFaults are the same for an update.
+// MetaUpdateFaults returns the same for an update.
 func MetaUpdateFaults(obj, old metav1.Object) field.ErrorList {
 	return append(genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath), finalizerNames(obj)...)
 }

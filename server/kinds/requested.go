@@ -31,7 +31,7 @@ func (r *requested) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// Steps are the budget of a write for its defaults, its rules and its admission plugins together; nil, which
+// Steps returns the budget of a write for its defaults, its rules and its admission plugins together; nil, which
 // is unlimited, outside of a write.
 func Steps(ctx context.Context) *budget.Steps {
 	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {
@@ -40,7 +40,7 @@ func Steps(ctx context.Context) *budget.Steps {
 	return nil
 }
 
-// Requested is the resource that the client addressed, or nil. Few rules depend
+// Requested returns the resource that the client addressed, or nil. Few rules depend
 // on it: events are checked more strictly under their newer name.
 func Requested(ctx context.Context) *Resource {
 	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {

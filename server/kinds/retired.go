@@ -57,7 +57,7 @@ func (c *Catalogue) RetiredVersion(gv schema.GroupVersion) bool {
 	return slices.Contains(retiredVersions(c.release), gv)
 }
 
-// RetiredVersions are the versions of a group in which a kind is known and never served.
+// RetiredVersions returns the versions of a group in which a kind is known and never served.
 func (c *Catalogue) RetiredVersions(group, kind string) []string {
 	var versions []string
 	for _, gv := range retiredVersions(c.release) {

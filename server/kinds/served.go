@@ -26,10 +26,10 @@ func (r *Resource) StrategicMerge() bool { return !r.custom() }
 // an error of their own.
 func (r *Resource) NegotiatesFirst() bool { return !r.custom() }
 
-// AnyBody says that a body of any kind is read, for validation to refuse it.
+// AnyBody reports whether a body of any kind is read, for validation to refuse it.
 func (r *Resource) AnyBody() bool { return r.custom() }
 
-// AsMaps says that objects and lists are written as maps are: their members sorted by
+// AsMaps reports whether objects and lists are written as maps are: their members sorted by
 // name, and each item of a list whole, with its kind and apiVersion.
 func (r *Resource) AsMaps() bool { return r.custom() }
 
@@ -42,10 +42,10 @@ func (r *Resource) FixedRoutes() bool { return !r.custom() }
 // the resource.
 func (r *Resource) NamesVersions() bool { return r.custom() }
 
-// OwnNamespace says that each object is a namespace, and in itself.
+// OwnNamespace reports whether each object is a namespace, and in itself.
 func (r *Resource) OwnNamespace() bool { return r.Group == "" && r.Plural == "namespaces" }
 
-// NamespaceOf is the namespace of an object for admission, given that of the request and the object's name.
+// NamespaceOf returns the namespace of an object for admission, given that of the request and the object's name.
 func (r *Resource) NamespaceOf(namespace, name string) string {
 	switch {
 	case r.Namespaced:
@@ -56,11 +56,11 @@ func (r *Resource) NamespaceOf(namespace, name string) string {
 	return ""
 }
 
-// OwnLabels says that the resource has field selector labels of its own, or that its
+// OwnLabels reports whether the resource has field selector labels of its own, or that its
 // version decided to have none.
 func (r *Resource) OwnLabels() bool { return r.FieldLabels != nil || len(r.Storage.Fields) > 0 }
 
-// StoredLabel is the name of a field selector label of this version in Storage.Fields, or "".
+// StoredLabel returns the name of a field selector label of this version in Storage.Fields, or "".
 func (r *Resource) StoredLabel(label string) string {
 	if r.FieldLabels == nil {
 		return label
@@ -68,7 +68,7 @@ func (r *Resource) StoredLabel(label string) string {
 	return r.FieldLabels[label]
 }
 
-// RegistryKey is the name by which a stock server's messages call an object.
+// RegistryKey returns the name by which a stock server's messages call an object.
 func (r *Resource) RegistryKey(namespace, name string) string {
 	path := "/registry/" + r.registry()
 	if namespace != "" {

@@ -131,7 +131,7 @@ func (t Typed[T]) keepStatus() func(obj, old T) {
 	return keepField[T]("Status")
 }
 
-// Strategy is the untyped form. Its functions panic for objects of other types: a row
+// Strategy returns the untyped form. Its functions panic for objects of other types: a row
 // of the table of kinds gives them none.
 func (t Typed[T]) Strategy() Strategy {
 	s := Strategy{
@@ -249,7 +249,7 @@ type TypedScale[T Object] struct {
 	NamesParent bool
 }
 
-// Mapping is the untyped form.
+// Mapping returns the untyped form.
 func (t TypedScale[T]) Mapping() *ScaleMapping {
 	return &ScaleMapping{
 		Replicas: func(obj Object) (spec, status int32) {

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// MutatingAdmissionPolicy is how MutatingAdmissionPolicies are written.
+// MutatingAdmissionPolicy returns the strategy of MutatingAdmissionPolicies.
 func MutatingAdmissionPolicy(of release.Version) kinds.Strategy {
 	return kinds.Typed[*admissionv1.MutatingAdmissionPolicy]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,

@@ -31,7 +31,7 @@ const (
 	maxValueExpression = 5 * 1024
 )
 
-// ValidatingAdmissionPolicy is how ValidatingAdmissionPolicies are written.
+// ValidatingAdmissionPolicy returns the strategy of ValidatingAdmissionPolicies.
 func ValidatingAdmissionPolicy(of release.Version) kinds.Strategy {
 	return kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,

@@ -65,12 +65,12 @@ func mutatingHooks(c *admissionv1.MutatingWebhookConfiguration) []hook {
 	return out
 }
 
-// ValidatingWebhookConfiguration is how configurations of validating webhooks are written.
+// ValidatingWebhookConfiguration returns how configurations of validating webhooks are written.
 func ValidatingWebhookConfiguration(of release.Version) kinds.Strategy {
 	return webhooks(of, validatingHooks, func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks })
 }
 
-// MutatingWebhookConfiguration is how configurations of mutating webhooks are written.
+// MutatingWebhookConfiguration returns how configurations of mutating webhooks are written.
 func MutatingWebhookConfiguration(of release.Version) kinds.Strategy {
 	return webhooks(of, mutatingHooks, func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks })
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// CustomResourceDefinition is how CustomResourceDefinitions are written.
+// CustomResourceDefinition returns the strategy of CustomResourceDefinitions.
 func CustomResourceDefinition(of release.Version) kinds.Strategy {
 	typed := typed // a copy
 	typed.ValidateIn = func(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {

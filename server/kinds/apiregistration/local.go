@@ -60,7 +60,7 @@ var priorities = map[schema.GroupVersion]priority{
 	{Group: "storagemigration.k8s.io", Version: "v1beta1"}:       {15800, 9},
 }
 
-// Local is the APIService of a built-in group version, or nil if it has none.
+// Local returns the APIService of a built-in group version, or nil if it has none.
 func Local(gv schema.GroupVersion) *apiregistrationv1.APIService {
 	p, ok := priorities[gv]
 	if !ok {
@@ -74,7 +74,7 @@ func Local(gv schema.GroupVersion) *apiregistrationv1.APIService {
 	}
 }
 
-// OfDefinition is the APIService of a group version of custom resources.
+// OfDefinition returns the APIService of a group version of custom resources.
 func OfDefinition(gv schema.GroupVersion) *apiregistrationv1.APIService {
 	return &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group, Labels: map[string]string{AutoManaged: Always}},

@@ -121,7 +121,7 @@ func validateServer(v *apiserverinternalv1alpha1.ServerStorageVersion, p *field.
 	return errs
 }
 
-// Common is the version in which all servers store; nil if they disagree, or there is none.
+// Common returns the version in which all servers store; nil if they disagree, or there is none.
 func Common(list []apiserverinternalv1alpha1.ServerStorageVersion) *string {
 	if len(list) == 0 {
 		return nil

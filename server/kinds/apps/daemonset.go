@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// DaemonSet is how DaemonSets are written.
+// DaemonSet returns the strategy of DaemonSets.
 func DaemonSet(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return workload[*appsv1.DaemonSet]{

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Deployment is how Deployments are written. Their generation counts changes of annotations too.
+// Deployment returns the strategy of Deployments. Their generation counts changes of annotations too.
 func Deployment(on kinds.Feature) kinds.Strategy {
 	terminating := on("DeploymentReplicaSetTerminatingReplicas")
 	return workload[*appsv1.Deployment]{

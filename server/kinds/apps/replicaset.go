@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// ReplicaSet is how ReplicaSets are written.
+// ReplicaSet returns the strategy of ReplicaSets.
 func ReplicaSet(on kinds.Feature) kinds.Strategy {
 	now, terminating := on.Has(release.KindRules133), on("DeploymentReplicaSetTerminatingReplicas")
 	return workload[*appsv1.ReplicaSet]{

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// StatefulSet is how StatefulSets are written.
+// StatefulSet returns the strategy of StatefulSets.
 func StatefulSet(on kinds.Feature) kinds.Strategy {
 	maxUnavailable := on("MaxUnavailableStatefulSet")
 	whole := statefulSetRules{now: on.Has(release.KindRules133)}
@@ -258,7 +258,7 @@ type shownRolling struct {
 	MaxUnavailable *intstr.IntOrString
 }
 
-// GoString is the form of release 1.32.
+// GoString returns the form of release 1.32.
 func (r shownRolling) GoString() string {
 	unavailable := "(*intstr.IntOrString)(nil)"
 	if r.MaxUnavailable != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// HorizontalPodAutoscaler is how HorizontalPodAutoscalers are written.
+// HorizontalPodAutoscaler returns the strategy of HorizontalPodAutoscalers.
 func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
 	r := scalerRules{now: on.Has(release.KindRules133), least: 1}
 	if on("HPAScaleToZero") {

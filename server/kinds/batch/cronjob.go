@@ -22,7 +22,7 @@ import (
 // maxCronJobName leaves room for the suffix of the names of its Jobs.
 const maxCronJobName = 52
 
-// CronJob is how CronJobs are written.
+// CronJob returns the strategy of CronJobs.
 func CronJob(on kinds.Feature) kinds.Strategy {
 	r := rulesFor(on)
 	return kinds.Typed[*batchv1.CronJob]{

@@ -28,7 +28,7 @@ const (
 	legacyNameLabel = "job-name"
 )
 
-// Job is how Jobs are written.
+// Job returns the strategy of Jobs.
 func Job(on kinds.Feature) kinds.Strategy {
 	r := rulesFor(on)
 	return kinds.Typed[*batchv1.Job]{

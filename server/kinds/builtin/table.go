@@ -14,10 +14,10 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Resources are all built-in resources with the default configuration.
+// Resources returns all built-in resources with the default configuration.
 func Resources() []*kinds.Resource { return Config{}.Resources() }
 
-// Resources are all built-in resources of the release. Each call makes new values.
+// Resources returns all built-in resources of the release. Each call makes new values.
 func (c Config) Resources() []*kinds.Resource {
 	all := c.All()
 	if c.Release.Emulated() {
@@ -58,7 +58,7 @@ func (c Config) hash(all []*kinds.Resource) {
 	}
 }
 
-// All are the built-in resources of all releases.
+// All returns the built-in resources of all releases.
 func (c Config) All() []*kinds.Resource {
 	c.Feature = c.feature()
 	events := c.eventStorage()

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// CertificateSigningRequest is the strategy of CertificateSigningRequests. The request never changes; only
+// CertificateSigningRequest returns the strategy of CertificateSigningRequests. The request never changes; only
 // metadata does.
 func CertificateSigningRequest(on kinds.Feature) kinds.Strategy {
 	r := requestRules{now: on.Has(release.KindRules133)}
@@ -47,7 +47,7 @@ func CertificateSigningRequest(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// CertificateSigningRequestApproval is how they are approved and denied.
+// CertificateSigningRequestApproval returns how they are approved and denied.
 func CertificateSigningRequestApproval(on kinds.Feature) kinds.Strategy {
 	r := requestRules{now: on.Has(release.KindRules133)}
 	return kinds.Typed[*certificatesv1.CertificateSigningRequest]{

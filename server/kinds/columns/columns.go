@@ -31,12 +31,12 @@ func Of[T kinds.Object](cells func(obj T, now time.Time) []any, definitions ...C
 	}
 }
 
-// Name is the first column of nearly every kind.
+// Name returns the first column of nearly every kind.
 func Name() Column {
 	return Column{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
 }
 
-// Age is the column of the time since creation.
+// Age returns the column of the time since creation.
 func Age() Column {
 	return Column{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]}
 }
@@ -60,7 +60,7 @@ func Wide(c Column) Column {
 	return c
 }
 
-// Containers are the wide columns that workloads share, before their selector.
+// Containers returns the wide columns that workloads share, before their selector.
 func Containers() []Column {
 	return []Column{
 		Wide(Text("Containers", "Names of each container in the template.")),

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Lease is how Leases are written.
+// Lease returns the strategy of Leases.
 func Lease(on kinds.Feature) kinds.Strategy {
 	elections := on("CoordinatedLeaderElection")
 	return kinds.Typed[*coordinationv1.Lease]{

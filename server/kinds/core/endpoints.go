@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Endpoints is how Endpoints are written.
+// Endpoints returns the strategy of Endpoints.
 func Endpoints(on kinds.Feature) kinds.Strategy {
 	now, addresses := on.Has(release.KindRules133), rules.Addresses{Strict: on("StrictIPCIDRValidation")}
 	return kinds.Typed[*corev1.Endpoints]{

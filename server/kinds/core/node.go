@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Node is how Nodes are written. A new one keeps the status it comes with.
+// Node returns the strategy of Nodes. A new one keeps the status it comes with.
 func Node(on kinds.Feature) kinds.Strategy {
 	r := nodeRules{now: on.Has(release.KindRules133), declared: on("NodeDeclaredFeatures"), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
 	return kinds.Typed[*corev1.Node]{

@@ -28,7 +28,7 @@ type volumeRules struct {
 	moves      bool // the nodes of a volume may change
 }
 
-// PersistentVolume is how PersistentVolumes are written.
+// PersistentVolume returns the strategy of PersistentVolumes.
 func PersistentVolume(on kinds.Feature) kinds.Strategy {
 	r := volumeRules{on(attributesGate), on.Has(release.KindRules133), on("MutablePVNodeAffinity")}
 	return kinds.Typed[*corev1.PersistentVolume]{

@@ -32,7 +32,7 @@ func claimRulesFor(on kinds.Feature) claimRules {
 // attributesGate is of classes of attributes, in claims and in volumes.
 const attributesGate = "VolumeAttributesClass"
 
-// PersistentVolumeClaim is how PersistentVolumeClaims are written.
+// PersistentVolumeClaim returns the strategy of PersistentVolumeClaims.
 func PersistentVolumeClaim(on kinds.Feature) kinds.Strategy {
 	r := claimRulesFor(on)
 	return kinds.Typed[*corev1.PersistentVolumeClaim]{

@@ -16,7 +16,7 @@ import (
 
 var templatePath = field.NewPath("template")
 
-// PodTemplate is how PodTemplates are written.
+// PodTemplate returns the strategy of PodTemplates.
 func PodTemplate(on kinds.Feature) kinds.Strategy {
 	pods := podspec.For(on)
 	return kinds.Typed[*corev1.PodTemplate]{

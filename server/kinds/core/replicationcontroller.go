@@ -32,7 +32,7 @@ func (r controllerRules) meta() *kinds.MetaRules {
 	return &kinds.WholeMeta
 }
 
-// ReplicationController is how ReplicationControllers are written.
+// ReplicationController returns the strategy of ReplicationControllers.
 func ReplicationController(on kinds.Feature) kinds.Strategy {
 	r := controllerRules{podspec.For(on), on.Has(release.KindRules133)}
 	return kinds.Typed[*corev1.ReplicationController]{

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// ResourceQuota is how ResourceQuotas are written.
+// ResourceQuota returns the strategy of ResourceQuotas.
 func ResourceQuota(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	scopes := scopesFor(now)

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Service is how Services are written whose addresses and ports a hands out.
+// Service returns the strategy of Services whose addresses and ports a hands out.
 func Service(a *ServiceAllocator, on kinds.Feature) kinds.Strategy {
 	r := serviceRules{now: on.Has(release.KindRules133), closest: on("PreferSameTrafficDistribution"), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
 	name := apivalidation.NameIsDNS1035Label

@@ -47,7 +47,7 @@ var errOtherNetwork = errors.New("the provided network does not match the curren
 const addressFields = `{"f:metadata":{"f:labels":{".":{},"f:` + LabelFamily + `":{},"f:` + LabelManagedBy + `":{}}},` +
 	`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`
 
-// ServiceAddress is the IPAddress of a Service.
+// ServiceAddress returns the IPAddress of a Service.
 func ServiceAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress {
 	family := corev1.IPv4Protocol
 	if addr.Is6() {
@@ -60,7 +60,7 @@ func ServiceAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAdd
 	return a
 }
 
-// NetworksVersion is the group and version in which a server of a release writes IPAddresses and ServiceCIDRs.
+// NetworksVersion returns the group and version in which a server of a release writes IPAddresses and ServiceCIDRs.
 func NetworksVersion(v release.Version) string {
 	if gv := networkingv1.SchemeGroupVersion; v.Introduced(gv.WithKind("IPAddress")) {
 		return gv.String()

@@ -118,7 +118,7 @@ func From(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter 
 	return d, nil
 }
 
-// Stored is the version that objects are stored in, or nil.
+// Stored returns the version that objects are stored in, or nil.
 func Stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Storage {
@@ -131,7 +131,7 @@ func Stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cust
 // Version finds a version, or nil.
 func (d *Definition) Version(name string) *Version { return d.versions[name] }
 
-// Served are the versions that clients may ask for.
+// Served returns the versions that clients may ask for.
 func (d *Definition) Served() (out []*Version) {
 	for _, v := range d.versions {
 		if v.spec.Served {

@@ -183,7 +183,7 @@ func (v *Version) OpenAPI() ([]byte, error) {
 	return structural.OpenAPI(text, v.of.spec.PreserveUnknownFields, v.of.release)
 }
 
-// Text is the version's schema as it is written; nil if that does not apply, or is unknown.
+// Text returns the version's schema as it is written; nil if that does not apply, or is unknown.
 func (v *Version) Text() []byte {
 	if v.text == nil || v.of.spec.PreserveUnknownFields {
 		return nil

@@ -29,7 +29,7 @@ const (
 	maxNodeHints = 8
 )
 
-// EndpointSlice is how EndpointSlices are written.
+// EndpointSlice returns the strategy of EndpointSlices.
 func EndpointSlice(on kinds.Feature) kinds.Strategy {
 	r := sliceRules{now: on.Has(release.KindRules133), nodes: on("PreferSameTrafficDistribution"), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
 	return kinds.Typed[*discoveryv1.EndpointSlice]{

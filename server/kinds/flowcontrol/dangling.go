@@ -14,7 +14,7 @@ const Producer = "api-priority-and-fairness-config-producer-v1"
 // Consumer is the field manager of the Dangling condition.
 const Consumer = "api-priority-and-fairness-config-consumer-v1"
 
-// Dangling is the condition of a flow schema that reports whether its priority level, of
+// Dangling returns the condition of a flow schema that reports whether its priority level, of
 // that name, exists.
 func Dangling(level string, exists bool, now time.Time) flowcontrolv1.FlowSchemaCondition {
 	c := flowcontrolv1.FlowSchemaCondition{
@@ -29,7 +29,7 @@ func Dangling(level string, exists bool, now time.Time) flowcontrolv1.FlowSchema
 	return c
 }
 
-// Applied is the body of an apply that gives a flow schema that condition.
+// Applied returns the body of an apply that gives a flow schema that condition.
 func Applied(schema string, c flowcontrolv1.FlowSchemaCondition) any {
 	return map[string]any{
 		"apiVersion": flowcontrolv1.SchemeGroupVersion.String(), "kind": "FlowSchema",

@@ -29,7 +29,7 @@ func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{AutoUpdate: "true"}}
 }
 
-// MandatoryLevels are the priority levels whose specs are fixed.
+// MandatoryLevels returns the priority levels whose specs are fixed.
 func MandatoryLevels() []*flowcontrolv1.PriorityLevelConfiguration {
 	exempt := &flowcontrolv1.PriorityLevelConfiguration{
 		ObjectMeta: meta("exempt"),
@@ -41,7 +41,7 @@ func MandatoryLevels() []*flowcontrolv1.PriorityLevelConfiguration {
 	return []*flowcontrolv1.PriorityLevelConfiguration{exempt, level("catch-all", 5, 0, 0, 0)}
 }
 
-// SuggestedLevels are the other priority levels that are there from the start.
+// SuggestedLevels returns the other priority levels that are there from the start.
 func SuggestedLevels() []*flowcontrolv1.PriorityLevelConfiguration {
 	return []*flowcontrolv1.PriorityLevelConfiguration{
 		level("system", 30, 33, 64, 6),
@@ -73,7 +73,7 @@ func level(name string, shares, lendable, queues, hand int32) *flowcontrolv1.Pri
 	}
 }
 
-// MandatorySchemas are the flow schemas whose specs are fixed.
+// MandatorySchemas returns the flow schemas whose specs are fixed.
 func MandatorySchemas() []*flowcontrolv1.FlowSchema {
 	return []*flowcontrolv1.FlowSchema{
 		schema("exempt", "exempt", 1, "", everything(groups(masters)...)),
@@ -81,7 +81,7 @@ func MandatorySchemas() []*flowcontrolv1.FlowSchema {
 	}
 }
 
-// SuggestedSchemas are the other flow schemas of a release that are there from the start.
+// SuggestedSchemas returns the other flow schemas of a release that are there from the start.
 func SuggestedSchemas(v release.Version) []*flowcontrolv1.FlowSchema {
 	return slices.DeleteFunc(suggestedSchemas(), func(s *flowcontrolv1.FlowSchema) bool { return !lifetimes[s.Name].Has(v) })
 }

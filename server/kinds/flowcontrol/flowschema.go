@@ -25,7 +25,7 @@ const (
 	all               = "*"
 )
 
-// FlowSchema is how FlowSchemas are written.
+// FlowSchema returns the strategy of FlowSchemas.
 func FlowSchema(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*flowcontrolv1.FlowSchema]{

@@ -21,7 +21,7 @@ const (
 	maxEntropy = 60 // bits of a hash that dealing a hand may use
 )
 
-// PriorityLevelConfiguration is how PriorityLevelConfigurations are written.
+// PriorityLevelConfiguration returns the strategy of PriorityLevelConfigurations.
 func PriorityLevelConfiguration(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{

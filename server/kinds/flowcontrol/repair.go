@@ -18,12 +18,12 @@ type Fixed[T any] struct {
 	Mandatory bool
 }
 
-// FixedLevels are the priority levels that are there from the start, the same in all releases.
+// FixedLevels returns the priority levels that are there from the start, the same in all releases.
 func FixedLevels() []Fixed[*flowcontrolv1.PriorityLevelConfiguration] {
 	return fixed(MandatoryLevels(), SuggestedLevels())
 }
 
-// FixedSchemas are the flow schemas of a release that are there from the start.
+// FixedSchemas returns the flow schemas of a release that are there from the start.
 func FixedSchemas(v release.Version) []Fixed[*flowcontrolv1.FlowSchema] {
 	return fixed(MandatorySchemas(), SuggestedSchemas(v))
 }

@@ -130,7 +130,7 @@ func some(names []string, more bool, r *history.Revision) string {
 	return fmt.Sprintf("%s + %d more", strings.Join(shown, ","), rest)
 }
 
-// OpenAPI is the OpenAPI 3 schema of a kind of the group; nil for a kind of others.
+// OpenAPI returns the OpenAPI 3 schema of a kind of the group; nil for a kind of others.
 func OpenAPI(r *kinds.Resource) json.RawMessage {
 	if _, ok := r.Schema.(described); !ok {
 		return nil

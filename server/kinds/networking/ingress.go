@@ -24,7 +24,7 @@ import (
 // classAnnotation is the older way to name the class of an Ingress.
 const classAnnotation = "kubernetes.io/ingress.class"
 
-// Ingress is how Ingresses are written.
+// Ingress returns the strategy of Ingresses.
 func Ingress(on kinds.Feature) kinds.Strategy {
 	r := leniency{now: on.Has(release.KindRules133), digitFirst: on("RelaxedServiceNameValidation"), strict: on("StrictIPCIDRValidation")}
 	return kinds.Typed[*networkingv1.Ingress]{

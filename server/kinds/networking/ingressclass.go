@@ -21,7 +21,7 @@ const (
 	scopeNamespace = networkingv1.IngressClassParametersReferenceScopeNamespace
 )
 
-// IngressClass is how IngressClasses are written.
+// IngressClass returns the strategy of IngressClasses.
 func IngressClass(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*networkingv1.IngressClass]{

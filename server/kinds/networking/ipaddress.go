@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// IPAddress is how IPAddresses are written. The name is the address.
+// IPAddress returns the strategy of IPAddresses. The name is the address.
 func IPAddress(on kinds.Feature) kinds.Strategy {
 	name := validateAddressName
 	if on.Has(release.KindRules133) {

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// NetworkPolicy is how NetworkPolicies are written.
+// NetworkPolicy returns the strategy of NetworkPolicies.
 func NetworkPolicy(on kinds.Feature) kinds.Strategy {
 	r := policyRules{now: on.Has(release.KindRules133), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
 	return kinds.Typed[*networkingv1.NetworkPolicy]{

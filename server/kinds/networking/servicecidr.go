@@ -21,7 +21,7 @@ import (
 // maxRanges is one of each family.
 const maxRanges = 2
 
-// ServiceCIDR is how ServiceCIDRs are written. As on a stock server, writes of the object
+// ServiceCIDR returns the strategy of ServiceCIDRs. As on a stock server, writes of the object
 // change its status too, unless a gate prevents it.
 func ServiceCIDR(on kinds.Feature) kinds.Strategy {
 	now, wiped := on.Has(release.KindRules133), on("ServiceCIDRStatusFieldWiping")

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// RuntimeClass is how RuntimeClasses are written.
+// RuntimeClass returns the strategy of RuntimeClasses.
 func RuntimeClass(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*nodev1.RuntimeClass]{

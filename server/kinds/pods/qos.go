@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// QOS is the quality of service of a pod: Guaranteed if every container has equal requests and limits of CPU
+// QOS returns the quality of service of a pod: Guaranteed if every container has equal requests and limits of CPU
 // and memory, BestEffort if none has any. With whole, the resources of the pod as a whole count instead. A
 // class in the status stays.
 func QOS(pod *corev1.Pod, whole bool) corev1.PodQOSClass {

@@ -19,7 +19,7 @@ const lostNode = "NodeLost"
 
 func tableColumns() kinds.Columns { return columnsOf(cells) }
 
-// ColumnsSince133 are the Table form since release 1.33: a container that completed hides no other that failed.
+// ColumnsSince133 returns the Table form since release 1.33: a container that completed hides no other that failed.
 func ColumnsSince133() kinds.Columns {
 	return columnsOf(func(pod *corev1.Pod, now time.Time) []any { return cellsOf(pod, summarizeSince133(pod), now) })
 }

@@ -20,7 +20,7 @@ func ofWholePod(name corev1.ResourceName, hugePages bool) bool {
 	return slices.Contains(podLevelResources, name) || hugePages && isHugePages(name)
 }
 
-// WholeResources are the resources of a pod as a whole; ok is false where there are none.
+// WholeResources returns the resources of a pod as a whole; ok is false where there are none.
 func WholeResources(s *corev1.PodSpec) (resources *corev1.ResourceRequirements, ok bool) {
 	if s.Resources == nil {
 		return nil, false
@@ -92,7 +92,7 @@ func defaultHugePages(s *corev1.PodSpec) {
 	}
 }
 
-// PodRequests are a pod's requests of its node: for its containers together or as a whole, and for its
+// PodRequests returns a pod's requests of its node: for its containers together or as a whole, and for its
 // overhead.
 func PodRequests(s *corev1.PodSpec) corev1.ResourceList {
 	sum := containerRequests(s)

@@ -180,7 +180,7 @@ func (c *checker) appArmorMatches(v string, a *corev1.AppArmorProfile, p *field.
 	}
 }
 
-// EffectiveAppArmor is the profile of a container: its own, or that of its pod.
+// EffectiveAppArmor returns the profile of a container: its own, or that of its pod.
 func EffectiveAppArmor(s *corev1.PodSpec, ctr *corev1.Container) *corev1.AppArmorProfile {
 	if ctr.SecurityContext != nil && ctr.SecurityContext.AppArmorProfile != nil {
 		return ctr.SecurityContext.AppArmorProfile
@@ -198,7 +198,7 @@ func ValidAppArmor(a *corev1.AppArmorProfile) bool {
 	return len(c.errs) == 0
 }
 
-// AppArmorProfile is the profile that an annotation says, or nil.
+// AppArmorProfile returns the profile that an annotation says, or nil.
 func AppArmorProfile(text string) *corev1.AppArmorProfile {
 	switch {
 	case text == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:

@@ -24,17 +24,17 @@ const (
 	seccompObsolete  = `non-functional in v1.27+; use the "seccompProfile" field instead`
 )
 
-// Warnings are the warnings about a template. p is its path.
+// Warnings returns the warnings about a template. p is its path.
 func (r Rules) Warnings(p *field.Path, t *corev1.PodTemplateSpec) []string {
 	return r.warnings(p, &t.Spec, &t.ObjectMeta, true)
 }
 
-// PodWarnings are the Warnings for a new Pod.
+// PodWarnings returns the Warnings for a new Pod.
 func (r Rules) PodWarnings(pod *corev1.Pod) []string {
 	return r.warnings(nil, &pod.Spec, &pod.ObjectMeta, false)
 }
 
-// AppArmorWarning is the warning for an annotation key that gives a profile.
+// AppArmorWarning returns the warning for an annotation key that gives a profile.
 func AppArmorWarning(key string) string {
 	return fmt.Sprintf("%s: %s", field.NewPath("metadata", "annotations").Key(key), appArmorObsolete)
 }

@@ -43,7 +43,7 @@ func (a *adviser) volumes(s *corev1.PodSpec) {
 	}
 }
 
-// ClaimSpecWarnings are the warnings for the spec of a claim. p is its path.
+// ClaimSpecWarnings returns the warnings for the spec of a claim. p is its path.
 func ClaimSpecWarnings(s *corev1.PersistentVolumeClaimSpec, p *field.Path) []string {
 	var a adviser
 	a.wholeByte(s.Resources.Requests, corev1.ResourceStorage, p.Child("resources"), "requests")

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// RoleBinding is how RoleBindings are written.
+// RoleBinding returns the strategy of RoleBindings.
 func RoleBinding(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
 	return kinds.Typed[*rbacv1.RoleBinding]{
@@ -35,7 +35,7 @@ func RoleBinding(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// ClusterRoleBinding is how ClusterRoleBindings are written.
+// ClusterRoleBinding returns the strategy of ClusterRoleBindings.
 func ClusterRoleBinding(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
 	return kinds.Typed[*rbacv1.ClusterRoleBinding]{

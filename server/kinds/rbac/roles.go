@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Role is how Roles are written. As everywhere in this group, a stock server of release 1.32
+// Role returns the strategy of Roles. As everywhere in this group, a stock server of release 1.32
 // checks a changed object twice, and lists its causes twice.
 func Role(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
@@ -34,7 +34,7 @@ func Role(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// ClusterRole is how ClusterRoles are written.
+// ClusterRole returns the strategy of ClusterRoles.
 func ClusterRole(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
 	return kinds.Typed[*rbacv1.ClusterRole]{

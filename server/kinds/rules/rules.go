@@ -92,7 +92,7 @@ func AtMostAll(v intstr.IntOrString, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// Amount is the number in a count or percentage.
+// Amount returns the number in a count or percentage.
 func Amount(v intstr.IntOrString) int {
 	if n, ok := percent(v); ok {
 		return n
@@ -228,7 +228,7 @@ func DefaultTo[T any](p **T, v T) {
 	}
 }
 
-// Value is the value of a pointer, or the zero value.
+// Value returns the value of a pointer, or the zero value.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

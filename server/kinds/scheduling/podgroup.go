@@ -60,7 +60,7 @@ func (g groups) drop(s, old *group) {
 	}
 }
 
-// Workload is how Workloads are written.
+// Workload returns the strategy of Workloads.
 func Workload(on kinds.Feature) kinds.Strategy {
 	g := groupsOf(on)
 	return kinds.Typed[*schedulingv1alpha2.Workload]{
@@ -99,7 +99,7 @@ var WorkloadColumns = columns.Of(func(w *schedulingv1alpha2.Workload, now time.T
 	return []any{w.Name, columns.Since(w.CreationTimestamp, now)}
 }, columns.Name(), columns.Age())
 
-// PodGroup is how PodGroups are written.
+// PodGroup returns the strategy of PodGroups.
 func PodGroup(on kinds.Feature) kinds.Strategy {
 	g := groupsOf(on)
 	return kinds.Typed[*schedulingv1alpha2.PodGroup]{

@@ -22,7 +22,7 @@ const (
 	highestUser  = int32(1_000_000_000) // the highest value that users may define
 )
 
-// SystemClasses are the priority classes that are always there.
+// SystemClasses returns the priority classes that are always there.
 func SystemClasses() []*schedulingv1.PriorityClass {
 	preempt := corev1.PreemptLowerPriority
 	class := func(name string, value int32, description string) *schedulingv1.PriorityClass {

@@ -22,7 +22,7 @@ const (
 	maxErrorMessage = 1024
 )
 
-// VolumeAttachment is how VolumeAttachments are written.
+// VolumeAttachment returns the strategy of VolumeAttachments.
 func VolumeAttachment(on kinds.Feature) kinds.Strategy {
 	r := attachmentRules{now: on.Has(release.KindRules133), codes: on("MutableCSINodeAllocatableCount")}
 	meta := &kinds.WholeMeta

@@ -17,7 +17,7 @@ import (
 // defaultAttributes marks the VolumeAttributesClass that lists show as the default.
 const defaultAttributes = "volumeattributesclass.alpha.kubernetes.io/is-default-class"
 
-// VolumeAttributesClass is how VolumeAttributesClasses are written.
+// VolumeAttributesClass returns the strategy of VolumeAttributesClasses.
 func VolumeAttributesClass(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*storagev1.VolumeAttributesClass]{

@@ -21,7 +21,7 @@ const (
 	minPeriod = 10
 )
 
-// CSIDriver is how CSIDrivers are written.
+// CSIDriver returns the strategy of CSIDrivers.
 func CSIDriver(on kinds.Feature) kinds.Strategy {
 	counts, tokens, missing := on("MutableCSINodeAllocatableCount"), on("CSIServiceAccountTokenSecrets"), on("VolumeLimitScaling")
 	drop := func(s, old *storagev1.CSIDriverSpec) {

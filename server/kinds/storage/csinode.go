@@ -17,7 +17,7 @@ import (
 
 const maxNodeID = 256
 
-// CSINode is how CSINodes are written.
+// CSINode returns the strategy of CSINodes.
 func CSINode(on kinds.Feature) kinds.Strategy {
 	now, countChanges := on.Has(release.KindRules133), on("MutableCSINodeAllocatableCount")
 	meta := &kinds.WholeMeta

@@ -29,7 +29,7 @@ const (
 	maxParametersSize = 256 * 1024
 )
 
-// StorageClass is how StorageClasses are written.
+// StorageClass returns the strategy of StorageClasses.
 func StorageClass(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*storagev1.StorageClass]{
