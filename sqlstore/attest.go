@@ -78,7 +78,7 @@ func NewEpoch() CacheFiles {
 	return CacheFiles{Epoch: hex.EncodeToString(b[:])}
 }
 
-// Key is the key of a file; false: the database does not attest to it.
+// Key returns the key of a file; false: the database does not attest to it.
 func (c *CacheFiles) Key(name string) (key [32]byte, ok bool) {
 	for i := range c.files {
 		if c.files[i].name == name {
@@ -106,7 +106,7 @@ func (c *CacheFiles) Add(name string, key [32]byte) {
 	c.files = append(c.files[max(0, len(c.files)-mostAttested+1):], attested{name, key})
 }
 
-// Text is the form that ParseCacheFiles parses: the epoch, and a line for each file.
+// Text returns the form that ParseCacheFiles parses: the epoch, and a line for each file.
 func (c *CacheFiles) Text() string {
 	var b strings.Builder
 	b.WriteString(c.Epoch)
@@ -133,7 +133,7 @@ func ParseCacheFiles(text string) (c CacheFiles, ok bool) {
 	return c, true
 }
 
-// Attestor is the driver's Attestor, or nil. Its errors and durations are observed like those of other reads. Rows
+// Attestor returns the driver's Attestor, or nil. Its errors and durations are observed like those of other reads. Rows
 // are decrypted.
 func (s *Store) Attestor() Attestor {
 	a := s.driver.Attestor()

@@ -22,7 +22,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Summer computes checksums of rows and reuses its memory. It is for one goroutine.
 type Summer struct{ head []byte }
 
-// Written is the part of a checksum that does not depend on revisions. Times are microseconds since 1970; expires is nil
+// Written returns the part of a checksum that does not depend on revisions. Times are microseconds since 1970; expires is nil
 // for a row that does not expire.
 func (s *Summer) Written(resource, namespace, name string, deleted bool, value []byte, expires *int64, written int64) int64 {
 	s.begin(deleted, expires, written)
@@ -50,17 +50,17 @@ func (s *Summer) end(value []byte) int64 {
 	return int64(crc32.Update(crc32.Update(0, castagnoli, s.head), castagnoli, value))
 }
 
-// Placed is the whole checksum of a row from its part Written.
+// Placed returns the whole checksum of a row from its part Written.
 func Placed(written, revision, created int64) int64 {
 	return written + sumRevision*revision + sumCreated*created
 }
 
-// Row is the checksum of a row.
+// Row returns the checksum of a row.
 func (s *Summer) Row(row *Row) int64 {
 	return Placed(s.Written(row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Deleted, row.Value, Micros(row.ExpiresAt), row.WrittenAt.UnixMicro()), row.Revision, row.Created)
 }
 
-// Micros is a time in microseconds since 1970, or nil for the zero time.
+// Micros returns a time in microseconds since 1970, or nil for the zero time.
 func Micros(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil

@@ -56,13 +56,13 @@ func ParseFloors(text string, log int64) (Floors, error) {
 	return f, nil
 }
 
-// Text is the form for the database.
+// Text returns the form for the database.
 func (f Floors) Text() string {
 	text, _ := json.Marshal(f) // numbers and strings cannot fail
 	return string(text)
 }
 
-// Of is the floor of the snapshots of a resource; for "" that of snapshots of all resources.
+// Of returns the floor of the snapshots of a resource; for "" that of snapshots of all resources.
 func (f Floors) Of(resource string) int64 {
 	if f.Past == nil {
 		return f.Log
@@ -80,7 +80,7 @@ func (f Floors) Of(resource string) int64 {
 	return f.Past[""]
 }
 
-// Lowest is the lowest floor.
+// Lowest returns the lowest floor.
 func (f Floors) Lowest() int64 {
 	if f.Past == nil {
 		return f.Log

@@ -163,7 +163,7 @@ func (s *Store) learnFloors(ctx context.Context) {
 	}
 }
 
-// PastFloor is the oldest revision at which snapshots of a resource ("deployments.apps"), or
+// PastFloor returns the oldest revision at which snapshots of a resource ("deployments.apps"), or
 // of all for "", can be read, as known here.
 func (s *Store) PastFloor(resource string) int64 {
 	f := s.floors.Load()

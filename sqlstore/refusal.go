@@ -30,7 +30,7 @@ const (
 // OpWrite is the operation of commits; others have the names of queries.
 const OpWrite = "write"
 
-// KindOf is the Kind of a Driver's error; "" if the database is not the cause: an answer about a key or a
+// KindOf returns the Kind of a Driver's error; "" if the database is not the cause: an answer about a key or a
 // revision, a cancelled call, a closed driver.
 func KindOf(err error) Kind {
 	if err == nil {
@@ -267,5 +267,5 @@ func (s *Store) refusal(of func(string) bool) error {
 	return nil
 }
 
-// Refusals are the known present refusals of the database.
+// Refusals returns the known present refusals of the database.
 func (s *Store) Refusals() []Refusal { return s.refused.now() }

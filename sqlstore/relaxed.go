@@ -160,7 +160,7 @@ func (r *Relaxed) Mended() {
 	r.mu.Unlock()
 }
 
-// Stats are the counts so far.
+// Stats returns the counts so far.
 func (r *Relaxed) Stats() RelaxedStats {
 	if r == nil {
 		return RelaxedStats{}

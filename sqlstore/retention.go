@@ -68,7 +68,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// For is how long the history of a resource is kept, or of a plural in any group; for "" that of the rest.
+// For returns how long the history of a resource is kept, or of a plural in any group; for "" that of the rest.
 func (r Retention) For(resource string) time.Duration {
 	if d, ok := r.Of[resource]; ok {
 		return d
@@ -115,7 +115,7 @@ func (r Retention) names(other Retention) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// String is the form that ParseRetention parses.
+// String returns the form that ParseRetention parses.
 func (r Retention) String() string {
 	if len(r.Of) == 0 {
 		return r.Rest.String()

@@ -34,10 +34,10 @@ type Return struct {
 	GoesOn int64  // the database continues above this revision
 }
 
-// Lost is how many revisions this process has seen that the database lacks.
+// Lost returns how many revisions this process has seen that the database lacks.
 func (r Return) Lost() int64 { return max(0, r.Shown-r.Found) }
 
-// LeftOut is how many revisions are skipped after a database went back by an unknown distance: those that servers
+// LeftOut returns how many revisions are skipped after a database went back by an unknown distance: those that servers
 // may have allocated since its newest write, and RelaxedReserve in any case.
 func LeftOut(sinceNewest time.Duration) int64 {
 	return RelaxedReserve + int64(min(max(sinceNewest, 0), longestReturn)/time.Second)*mostRevisions

@@ -1,6 +1,6 @@
 package sqlstore
 
-// FirstSecond is the first second from low to high for which reached returns true, high+1 if there is none.
+// FirstSecond returns the first second from low to high for which reached returns true, high+1 if there is none.
 // reached must be true for all that follow. It is called a logarithmic number of times.
 func FirstSecond(low, high int64, reached func(second int64) (bool, error)) (int64, error) {
 	for low <= high {

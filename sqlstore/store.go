@@ -216,19 +216,19 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	return nil
 }
 
-// Now is the time of the clock that all servers of the database share, to which Op.ExpiresAt refers.
+// Now returns the time of the clock that all servers of the database share, to which Op.ExpiresAt refers.
 func (s *Store) Now() time.Time { return s.cfg.Clock() }
 
-// Applied is the newest revision that the sink has.
+// Applied returns the newest revision that the sink has.
 func (s *Store) Applied() int64 { return s.applied.Load() }
 
-// Floor is the highest compacted revision known here.
+// Floor returns the highest compacted revision known here.
 func (s *Store) Floor() int64 { return s.floor.Load() }
 
-// Lag is how many revisions the sink is behind the newest one known here.
+// Lag returns how many revisions the sink is behind the newest one known here.
 func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
 
-// Behind is how long the sink has lacked a known revision.
+// Behind returns how long the sink has lacked a known revision.
 func (s *Store) Behind() time.Duration { return s.goal.missed(s.applied.Load()) }
 
 // goal is a revision that the feed should reach, and since when.

@@ -51,7 +51,7 @@ type Change struct {
 // Readers of many rows use it for their pages.
 const ChangesBytes = 8 << 20
 
-// Bytes is the number of bytes of the change's values.
+// Bytes returns the number of bytes of the change's values.
 func (c *Change) Bytes() int { return len(c.Value) + len(c.PrevValue) }
 
 // Verb is the kind of an Op.
@@ -137,7 +137,7 @@ func (b Bounds) Check(revision int64) error {
 	return nil
 }
 
-// PastFrom is the revision below which Driver.Past reads: before, or above all for 0.
+// PastFrom returns the revision below which Driver.Past reads: before, or above all for 0.
 func PastFrom(before int64) int64 {
 	if before == 0 {
 		return math.MaxInt64
@@ -145,7 +145,7 @@ func PastFrom(before int64) int64 {
 	return before
 }
 
-// Start is where a scan begins: After, moved into the resource and namespace of the request. ok is false if
+// Start returns where a scan begins: After, moved into the resource and namespace of the request. ok is false if
 // nothing can follow After.
 func (r ScanRequest) Start() (after Key, ok bool, err error) {
 	if r.Limit <= 0 {

@@ -61,7 +61,7 @@ func (c taken) Each(storage string, fn func(name string, revision int64, encoded
 	})
 }
 
-// ClaimKey is the key of the claim of an object.
+// ClaimKey returns the key of the claim of an object.
 func ClaimKey(st *kinds.Storage, cl *kinds.Claim) sqlstore.Key {
 	return sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}
 }

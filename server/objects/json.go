@@ -14,7 +14,7 @@ func Clean(r *kinds.Resource, item *cache.Item) bool {
 	return r.Clean(item.Revision, item.Older())
 }
 
-// JSON is an item in the version of r. The bytes are shared, and stay with the item.
+// JSON returns an item in the version of r. The bytes are shared, and stay with the item.
 func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error) {
 	switch {
 	case it.Err() != nil:

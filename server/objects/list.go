@@ -275,7 +275,7 @@ type Page struct {
 	Sound     bool          // none of the items is known to be corrupt
 }
 
-// Meta is the list's metadata.
+// Meta returns the list's metadata.
 func (p *Page) Meta() *metav1.ListMeta {
 	m := &metav1.ListMeta{ResourceVersion: strconv.FormatInt(p.Revision, 10), Continue: p.Continue}
 	if p.Remaining >= 0 {

@@ -43,11 +43,11 @@ func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int
 	return writes, nil
 }
 
-// PastFloor is the oldest revision at which all objects of a resource can be read. Writes superseded at it or
+// PastFloor returns the oldest revision at which all objects of a resource can be read. Writes superseded at it or
 // before are not kept.
 func (s *Store) PastFloor(r *kinds.Resource) int64 { return s.store.PastFloor(r.Storage.Key) }
 
-// NamespaceMade is the revision that created the present namespace of that name; 0: there is none. Older
+// NamespaceMade returns the revision that created the present namespace of that name; 0: there is none. Older
 // states belong to an earlier namespace.
 func (s *Store) NamespaceMade(name string) int64 {
 	if name == "" {
@@ -59,16 +59,16 @@ func (s *Store) NamespaceMade(name string) int64 {
 	return 0
 }
 
-// Oldest is the first revision at which the objects of all resources can be read.
+// Oldest returns the first revision at which the objects of all resources can be read.
 func (s *Store) Oldest() int64 { return s.store.PastFloor("") }
 
-// RevisionAt is the newest revision that was written at or before a time; if all kept revisions are newer,
+// RevisionAt returns the newest revision that was written at or before a time; if all kept revisions are newer,
 // the floor.
 func (s *Store) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
 	return s.store.RevisionAt(ctx, t)
 }
 
-// Since is the earliest time from which on RevisionAt returns the revision or a newer one; ok is false if
+// Since returns the earliest time from which on RevisionAt returns the revision or a newer one; ok is false if
 // that is no longer known.
 func (s *Store) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
 	return s.store.Since(ctx, revision)

@@ -50,7 +50,7 @@ func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Sto
 // Bound sets the maximum size of a stored object, before the Store is used.
 func (s *Store) Bound(sizes budget.Sizes) { s.sizes = sizes }
 
-// Sizes are the maximum size of an object, and the bounds that depend on it.
+// Sizes returns the maximum size of an object, and the bounds that depend on it.
 func (s *Store) Sizes() budget.Sizes { return s.sizes }
 
 // Codec encodes and decodes objects as JSON.
@@ -65,7 +65,7 @@ type Place struct {
 	Name      string
 }
 
-// Key is the object's key in the store.
+// Key returns the object's key in the store.
 func (p *Place) Key() sqlstore.Key {
 	return sqlstore.Key{Resource: p.Resource.Storage.Key, Namespace: p.Namespace, Name: p.Name}
 }
@@ -78,13 +78,13 @@ func (p *Place) check(permit *permits.Permit, e permits.Effect) error {
 
 // The methods below reveal nothing about objects, so they need no permit.
 
-// Head is the newest revision of all servers.
+// Head returns the newest revision of all servers.
 func (s *Store) Head(ctx context.Context) (int64, error) { return s.store.Head(ctx) }
 
-// Now is the time by the store's clock.
+// Now returns the time by the store's clock.
 func (s *Store) Now() time.Time { return s.store.Now() }
 
-// Revision is the newest revision in the cache.
+// Revision returns the newest revision in the cache.
 func (s *Store) Revision() int64 { return s.cache.Revision() }
 
 // WaitFor waits until the cache has a revision.

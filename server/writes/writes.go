@@ -103,7 +103,7 @@ const stageSteps = 100
 // passed, or it has used all its steps.
 func goesOn(ctx context.Context) error { return kinds.Steps(ctx).Spend(ctx, stageSteps) }
 
-// Now is the time by the writer's clock.
+// Now returns the time by the writer's clock.
 func (w *Writer) Now() time.Time {
 	if w.Clock == nil {
 		return time.Now()

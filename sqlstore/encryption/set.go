@@ -111,13 +111,13 @@ func (s *Set) Open(ctx context.Context, row sqlstore.Key, stored []byte) (plain 
 // may have values that this one does not open, and memory has them open.
 func (s *Set) Covers(resource string) bool { return s.current.Load().covers(resource) }
 
-// Seals says whether values of a resource are encrypted when they are written now.
+// Seals reports whether values of a resource are encrypted when they are written now.
 func (s *Set) Seals(resource string) bool {
 	r := s.current.Load().ring(resource)
 	return r != nil && r.slots[0].sealer != nil
 }
 
-// Collectors are the metrics.
+// Collectors returns the metrics.
 func (s *Set) Collectors() []prometheus.Collector {
 	m := s.metrics
 	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded, m.succeeded, m.failed}, m.kms.Collectors()...)

@@ -82,7 +82,7 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return fmt.Sprintf("key %q: %s", Shown(e.Key), e.Why) }
 
-// Shown is a key for messages, of bounded length.
+// Shown returns a key for messages, of bounded length.
 func Shown(key string) string {
 	const most = 256
 	if len(key) <= most {

@@ -46,8 +46,8 @@ func (n *Newest[T]) Delete(key []byte) {
 	}
 }
 
-// Keys are the live keys in bytewise order.
+// Keys returns the live keys in bytewise order.
 func (n *Newest[T]) Keys() []string { return slices.Sorted(maps.Keys(n.at)) }
 
-// At is where the newest value of a live key lies.
+// At returns where the newest value of a live key lies.
 func (n *Newest[T]) At(key string) T { return n.at[key] }

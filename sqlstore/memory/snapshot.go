@@ -22,7 +22,7 @@ func (b *Database) Snapshot() *Snapshot { return &Snapshot{content: b.content.Lo
 // Clone makes a database of a snapshot.
 func (s *Snapshot) Clone() *Database { return newDatabase(s.cfg, s.content) }
 
-// Revision is the newest one of the snapshot.
+// Revision returns the newest one of the snapshot.
 func (s *Snapshot) Revision() int64 { return s.content.bounds.Head }
 
 // Writer receives the writes of Reset; sqlstore.Store implements it.

@@ -208,7 +208,7 @@ func sealedBy(value []byte) *string {
 	return &key
 }
 
-// Rows are all rows of the pack, oldest first. Errors: CorruptError.
+// Rows returns all rows of the pack, oldest first. Errors: CorruptError.
 func (p *Pack) Rows() ([]sqlstore.Row, error) {
 	c, err := p.content()
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *Pack) Rows() ([]sqlstore.Row, error) {
 	return rows, nil
 }
 
-// At is the row that held at a revision, if the pack has one. It unfolds that row alone, out of a pack
+// At returns the row that held at a revision, if the pack has one. It unfolds that row alone, out of a pack
 // that is as it was written. Errors: CorruptError.
 func (p *Pack) At(revision int64) (row sqlstore.Row, found bool, err error) {
 	if revision < p.First || revision >= p.Until {

@@ -114,7 +114,7 @@ func (m *migrator) SetVersion(version int, dirty bool) error {
 	return execute(m.ctx, m.conn, statements)
 }
 
-// Version is the file that was begun last.
+// Version returns the file that was begun last.
 func (m *migrator) Version() (version int, dirty bool, err error) {
 	err = m.conn.QueryRow(m.ctx, `SELECT version, dirty FROM schema_migrations LIMIT 1`).Scan(&version, &dirty)
 	if errors.Is(err, pgx.ErrNoRows) {

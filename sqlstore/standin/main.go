@@ -70,7 +70,7 @@ func (o *options) flags() *flag.FlagSet {
 	return f
 }
 
-// Main is the program: etcd's command line, without the program's name. It returns the
+// Main returns the program: etcd's command line, without the program's name. It returns the
 // exit code once ctx has ended or something failed.
 func Main(ctx context.Context, args []string, getenv func(string) string, version string, out, log io.Writer) int {
 	o := &options{}

@@ -41,7 +41,7 @@ func NewMemory() *Memory {
 	return &Memory{state: &state{hints: make(map[chan struct{}]struct{}), leads: make(map[string]*Memory), notes: make(map[string]string)}, closing: make(chan struct{})}
 }
 
-// Again is another server's driver on the same memory.
+// Again returns another server's driver on the same memory.
 func (m *Memory) Again() *Memory { return &Memory{state: m.state, closing: make(chan struct{})} }
 
 func (m *Memory) enter(ctx context.Context) error {

@@ -249,7 +249,7 @@ func openFile(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// IsFolder says whether a path is a folder, as of Follow, and not a file of Backup.
+// IsFolder reports whether a path is a folder, as of Follow, and not a file of Backup.
 func IsFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()

@@ -65,7 +65,7 @@ type identity struct{ cluster, driver string }
 // New makes a Follower. Nothing is opened until Run.
 func New(cfg Config) *Follower { return &Follower{cfg: cfg.withDefaults()} }
 
-// Stats tells how it goes; it may be called at any time.
+// Stats returns how it goes; it may be called at any time.
 func (f *Follower) Stats() Stats { return f.tally.stats() }
 
 const (

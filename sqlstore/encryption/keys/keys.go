@@ -60,7 +60,7 @@ type gcm struct {
 	size int // of the keys that are made
 }
 
-// FromSeed is the Key of a random seed of 32 bytes.
+// FromSeed returns the Key of a random seed of 32 bytes.
 func FromSeed(seed []byte) (Key, error) {
 	if len(seed) != seedSize {
 		return nil, fmt.Errorf("a seed of %d bytes, want %d", len(seed), seedSize)
@@ -68,14 +68,14 @@ func FromSeed(seed []byte) (Key, error) {
 	return &gcm{seed: newMaker(seed), size: seedSize}, nil
 }
 
-// NewSeed is a random seed.
+// NewSeed returns a random seed.
 func NewSeed() []byte {
 	seed := make([]byte, seedSize)
 	fill(seed)
 	return seed
 }
 
-// AESGCM is the Key of a secret of 16, 24 or 32 bytes.
+// AESGCM returns the Key of a secret of 16, 24 or 32 bytes.
 func AESGCM(secret []byte) (Key, error) {
 	if err := sized(secret); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func newGCM(key []byte) cipher.AEAD {
 // once is AES-GCM with one key and random nonces.
 type once struct{ aead cipher.AEAD }
 
-// Once is the Key of a secret that seals one value alone.
+// Once returns the Key of a secret that seals one value alone.
 func Once(secret []byte) (Key, error) {
 	if err := sized(secret); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ type cbc struct {
 	mac   *maker
 }
 
-// AESCBC is the Key of a secret of 16, 24 or 32 bytes.
+// AESCBC returns the Key of a secret of 16, 24 or 32 bytes.
 func AESCBC(secret []byte) (Key, error) {
 	if err := sized(secret); err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ type box struct{ secret *maker }
 
 const boxNonce = 24
 
-// Secretbox is the Key of a secret of 32 bytes.
+// Secretbox returns the Key of a secret of 32 bytes.
 func Secretbox(secret []byte) (Key, error) {
 	if len(secret) != 32 {
 		return nil, fmt.Errorf("a secret of %d bytes, want 32", len(secret))

@@ -86,7 +86,7 @@ func NewMetrics(server string) *Metrics {
 	return m
 }
 
-// Collectors are the metrics.
+// Collectors returns the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector { return m.all }
 
 // Hash tells values apart without naming them.

@@ -29,7 +29,7 @@ const (
 // memory: more than the longest value.
 const maxHeldBySQLite = foreign.MaxValue + 1<<20
 
-// IsSQLite says whether a file begins as a SQLite database does.
+// IsSQLite reports whether a file begins as a SQLite database does.
 func IsSQLite(path string) bool {
 	return headOf(path) != nil
 }

@@ -166,7 +166,7 @@ func (s *Server) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// URL is the connection string of a database.
+// URL returns the connection string of a database.
 func (s *Server) URL(db string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.Port, db)
 }

@@ -116,7 +116,7 @@ log_disconnections = 0
 	}
 }
 
-// URL is the connection string of a database behind the pooler.
+// URL returns the connection string of a database behind the pooler.
 func (p *Pooler) URL(db string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", p.Port, db)
 }

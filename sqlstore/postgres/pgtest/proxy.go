@@ -65,7 +65,7 @@ func NewProxyAt(at, port int) (*Proxy, error) {
 	return p, nil
 }
 
-// URL is the connection string of a database behind the proxy.
+// URL returns the connection string of a database behind the proxy.
 func (p *Proxy) URL(db string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", p.Port, db)
 }
@@ -161,10 +161,10 @@ func (p *Proxy) LoseCommits(n int) { p.commits.Store(int64(n)) }
 // CutRequests breaks the next n connections in the middle of a long request.
 func (p *Proxy) CutRequests(n int) { p.halves.Store(int64(n)) }
 
-// Pending is how many of the losses and cuts asked for have not happened yet.
+// Pending returns how many of the losses and cuts asked for have not happened yet.
 func (p *Proxy) Pending() int { return int(max(0, p.commits.Load()) + max(0, p.halves.Load())) }
 
-// Accepted is how many connections were accepted so far.
+// Accepted returns how many connections were accepted so far.
 func (p *Proxy) Accepted() int64 { return p.accepted.Load() }
 
 // Deaf accepts no more connections, and after two or three the system does not answer connection attempts: as

@@ -50,7 +50,7 @@ type Plugin struct {
 	server *grpc.Server
 }
 
-// New is a plugin whose key is named so.
+// New returns a plugin whose key is named so.
 func New(keyID string) *Plugin { return &Plugin{keyID: keyID, calls: map[string]int{}} }
 
 // Serve listens until the test ends, and returns the endpoint.
@@ -69,7 +69,7 @@ func (p *Plugin) Serve(t testing.TB) string {
 	return p.Endpoint()
 }
 
-// Endpoint is where the plugin listens.
+// Endpoint returns where the plugin listens.
 func (p *Plugin) Endpoint() string { return "unix://" + p.path }
 
 // V2 answers without a socket.
@@ -124,7 +124,7 @@ func (p *Plugin) connected(n int) {
 	p.open += n
 }
 
-// Connections is how many there are.
+// Connections returns how many there are.
 func (p *Plugin) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,14 +156,14 @@ func (p *Plugin) Behave(m Manner) {
 	p.manner = m
 }
 
-// Calls is how often a method was called: Status, Encrypt, Decrypt or Version.
+// Calls returns how often a method was called: Status, Encrypt, Decrypt or Version.
 func (p *Plugin) Calls(method string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[method]
 }
 
-// Waiting is how many calls hang.
+// Waiting returns how many calls hang.
 func (p *Plugin) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
