@@ -23,7 +23,7 @@ type plantedFlag struct {
 
 func (p *plantedFlag) String() string { return strings.Join(p.names, ",") }
 
-// IsBoolFlag says that the flag needs no value.
+// IsBoolFlag reports whether the flag needs no value.
 func (*plantedFlag) IsBoolFlag() bool { return true }
 
 func (p *plantedFlag) Set(text string) error {

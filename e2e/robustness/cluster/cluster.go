@@ -124,7 +124,7 @@ func (c *Cluster) mount() (err error) {
 	return err
 }
 
-// Disk is the disk below SQLite; nil: an ordinary one.
+// Disk returns the disk below SQLite; nil: an ordinary one.
 func (c *Cluster) Disk() *disk.Disk { return c.disk }
 
 func (c *Cluster) add(ctx context.Context, i int) error {
@@ -179,23 +179,23 @@ func (c *Cluster) Close() {
 	}
 }
 
-// Len is the number of servers.
+// Len returns the number of servers.
 func (c *Cluster) Len() int { return len(c.nodes) }
 
-// Dir is the folder of the data.
+// Dir returns the folder of the data.
 func (c *Cluster) Dir() string { return c.opts.Dir }
 
-// Binary is the build under test.
+// Binary returns the build under test.
 func (c *Cluster) Binary() string { return c.opts.Binary }
 
-// StoreURL is the database, around the proxies.
+// StoreURL returns the database, around the proxies.
 func (c *Cluster) StoreURL() string {
 	c.pgMu.Lock()
 	defer c.pgMu.Unlock()
 	return c.url
 }
 
-// URL is where clients find a server.
+// URL returns where clients find a server.
 func (c *Cluster) URL(i int) string {
 	return fmt.Sprintf("https://127.0.0.1:%d", c.nodes[i].front.Port)
 }
@@ -209,7 +209,7 @@ const (
 	HTTP2 Protocol = "HTTP/2"
 )
 
-// Client is an HTTP client with connections of its own. With a small window it takes little from a server before it
+// Client returns an HTTP client with connections of its own. With a small window it takes little from a server before it
 // reads.
 func (c *Cluster) Client(p Protocol, smallWindow bool) *http.Client {
 	var protocols http.Protocols
@@ -235,13 +235,13 @@ func (c *Cluster) Client(p Protocol, smallWindow bool) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Front is the proxy between clients and a server.
+// Front returns the proxy between clients and a server.
 func (c *Cluster) Front(i int) *pgtest.Proxy { return c.nodes[i].front }
 
-// Back is the proxy between a server and PostgreSQL; nil on SQLite.
+// Back returns the proxy between a server and PostgreSQL; nil on SQLite.
 func (c *Cluster) Back(i int) *pgtest.Proxy { return c.nodes[i].back }
 
-// Postgres is the primary; nil on SQLite.
+// Postgres returns the primary; nil on SQLite.
 func (c *Cluster) Postgres() *pgtest.Server {
 	c.pgMu.Lock()
 	defer c.pgMu.Unlock()
@@ -259,7 +259,7 @@ func (c *Cluster) Signal(i int, s syscall.Signal) error {
 	return n.server.Signal(s)
 }
 
-// Pid is the process of a server.
+// Pid returns the process of a server.
 func (c *Cluster) Pid(i int) int {
 	n := c.nodes[i]
 	n.mu.Lock()
@@ -277,10 +277,10 @@ func (c *Cluster) Kill(i int) {
 	c.kills.Add(1)
 }
 
-// Kills is how often a server was killed.
+// Kills returns how often a server was killed.
 func (c *Cluster) Kills() int { return int(c.kills.Load()) }
 
-// Starts is how often servers were started, and how often as the second build.
+// Starts returns how often servers were started, and how often as the second build.
 func (c *Cluster) Starts() (all, others int) {
 	for _, n := range c.nodes {
 		n.mu.Lock()
@@ -290,7 +290,7 @@ func (c *Cluster) Starts() (all, others int) {
 	return all, others
 }
 
-// Version is the version that the build under test prints.
+// Version returns the version that the build under test prints.
 func (c *Cluster) Version(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, c.opts.Binary, "version").Output()
 	if err != nil {
@@ -341,7 +341,7 @@ func (c *Cluster) StartServer(ctx context.Context, i int) error {
 	}
 }
 
-// CacheFile is where a server keeps its cache file.
+// CacheFile returns where a server keeps its cache file.
 func (c *Cluster) CacheFile(i int) string {
 	if c.Postgres() != nil {
 		return filepath.Join(c.nodes[i].options.DataDir, "postgres-cache")

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Log is the output of the last processes of a server.
+// Log returns the output of the last processes of a server.
 func (c *Cluster) Log(i int) string {
 	n := c.nodes[i]
 	n.mu.Lock()

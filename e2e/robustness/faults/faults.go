@@ -44,7 +44,7 @@ type outcome struct {
 	err    error         // the fault could not be made, or mended
 }
 
-// All are the faults, in the order of the help.
+// All returns the faults, in the order of the help.
 func All() []Fault {
 	return slices.Concat(processes(), connections(), databases(), stores(), strangers(), damages(), disks())
 }
@@ -80,7 +80,7 @@ func NeedDisk(chosen []Fault) bool {
 	return slices.ContainsFunc(chosen, func(f Fault) bool { return f.Disk })
 }
 
-// WithoutDisk are the faults that are not of the disk.
+// WithoutDisk returns the faults that are not of the disk.
 func WithoutDisk(chosen []Fault) []Fault {
 	return slices.DeleteFunc(slices.Clone(chosen), func(f Fault) bool { return f.Disk })
 }

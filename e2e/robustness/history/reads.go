@@ -70,7 +70,7 @@ const (
 	Table   Form = "Table"
 )
 
-// HashOf is the hash that an object in the form has.
+// HashOf returns the hash that an object in the form has.
 func (f Form) HashOf(s *State) string {
 	if f != Whole {
 		return s.Meta
@@ -96,7 +96,7 @@ var (
 	offSelectors = []string{"on!=yes", "on notin (yes)"}
 )
 
-// Labels is the label selector; "": none.
+// Labels returns the label selector; "": none.
 func (s Selector) Labels() string {
 	switch {
 	case s.On:

@@ -36,7 +36,7 @@ type RegisterOutput struct {
 	Version uint64
 }
 
-// RegisterModel says which states may follow from a state by an operation.
+// RegisterModel returns which states may follow from a state by an operation.
 func RegisterModel(initial Register) porcupine.NondeterministicModel {
 	return porcupine.NondeterministicModel{
 		Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {

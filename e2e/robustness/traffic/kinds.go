@@ -50,7 +50,7 @@ func Ours(k history.Key) bool {
 	return slices.Contains(scopes, k.Scope())
 }
 
-// Scopes are all that the traffic writes to.
+// Scopes returns all that the traffic writes to.
 func Scopes() []history.Scope { return scopes }
 
 var scopes = func() (all []history.Scope) {
