@@ -92,7 +92,7 @@ const (
 	ConnectionInCluster    = "InClusterConfig"
 )
 
-// NameOf is the name that an authorizer of a built-in type must have.
+// NameOf returns the name that an authorizer of a built-in type must have.
 func NameOf(kind string) string { return strings.ToLower(kind) }
 
 // Has reports whether the configuration has an authorizer of a type.

@@ -98,7 +98,7 @@ func Expired(data map[string][]byte, now time.Time) bool {
 	return ends && left <= 0
 }
 
-// Remaining is how long a token lives on; ends is false for one without an end.
+// Remaining returns how long a token lives on; ends is false for one without an end.
 func Remaining(data map[string][]byte, now time.Time) (left time.Duration, ends bool) {
 	text := string(data[KeyExpiration])
 	if text == "" {

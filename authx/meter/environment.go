@@ -7,7 +7,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// Environment is the environment of the library for expressions that must also work on the release
+// Environment returns the environment of the library for expressions that must also work on the release
 // compatible, with the costs of a strict count. Newer releases of the library have no other count, and no
 // parameter for it: this calls whichever the program was built with.
 func Environment(compatible *version.Version) *environment.EnvSet {

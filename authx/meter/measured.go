@@ -53,7 +53,7 @@ type deeper struct{ evaluated }
 
 type evaluated struct{}
 
-// Exec is the method of calls without arguments.
+// Exec returns the method of calls without arguments.
 func (evaluated) Exec(interpreter.Activation) ref.Val { return nil }
 
 // operation replaces a call in a program. Releases of cel-go evaluate it by Eval or by Exec.

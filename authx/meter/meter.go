@@ -49,7 +49,7 @@ func New(ctx context.Context, steps int) *Meter { return &Meter{ctx: ctx, left: 
 // Over reports whether the steps were spent, or the context has ended.
 func (m *Meter) Over() bool { return m.left < 0 }
 
-// Used is how many steps were taken; all of them, where there were not enough.
+// Used returns how many steps were taken; all of them, where there were not enough.
 func (m *Meter) Used() int { return m.all - max(m.left, 0) }
 
 // Spend takes steps, and reports whether there were as many.

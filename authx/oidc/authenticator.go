@@ -24,7 +24,7 @@ var algorithms = []string{
 	gooidc.RS256, gooidc.RS384, gooidc.RS512, gooidc.ES256, gooidc.ES384, gooidc.ES512, gooidc.PS256, gooidc.PS384, gooidc.PS512,
 }
 
-// Algorithms are all signing algorithms that a provider may be allowed: those with key pairs.
+// Algorithms returns all signing algorithms that a provider may be allowed: those with key pairs.
 func Algorithms() []string { return slices.Clone(algorithms) }
 
 // retryAfter is how soon a provider that did not answer is tried again.
@@ -236,7 +236,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	return &authx.Authenticated{Identity: id, Audiences: shared}, true, nil
 }
 
-// Issuer is whose tokens are judged.
+// Issuer returns whose tokens are judged.
 func (a *Authenticator) Issuer() string { return a.provider.Issuer.URL }
 
 // IssuerOf reads the claimed issuer of a token; "" if there is none. Nothing is

@@ -80,7 +80,7 @@ func New(kubeconfig string, timeout time.Duration, dial Dial) (*Service, error) 
 	return &Service{Pause: firstPause, client: client, url: u, timeout: timeout}, nil
 }
 
-// Client is an HTTP client by a kubeconfig, which goes where it is sent and nowhere else:
+// Client returns an HTTP client by a kubeconfig, which goes where it is sent and nowhere else:
 // no answer leads it, and its credentials, to another server.
 func Client(cfg *rest.Config, dial Dial) (*http.Client, error) {
 	if dial != nil {
@@ -114,7 +114,7 @@ func parameters(file clientcmd.ClientConfig) string {
 	return u.RawQuery
 }
 
-// URL is where the service is, as the kubeconfig says it.
+// URL returns where the service is, as the kubeconfig says it.
 func (s *Service) URL() *url.URL { return s.url }
 
 // Ask posts a question and reads the answer, which must have the group, version and kind of into.

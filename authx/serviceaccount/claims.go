@@ -51,12 +51,12 @@ func refOf(r *authx.Ref) *ref {
 	return &ref{Name: r.Name, UID: r.UID}
 }
 
-// Username is the name of a service account as a user.
+// Username returns the name of a service account as a user.
 func Username(namespace, name string) string {
 	return authx.ServiceAccountPrefix + namespace + ":" + name
 }
 
-// Groups are the groups of the service accounts of a namespace.
+// Groups returns the groups of the service accounts of a namespace.
 func Groups(namespace string) []string {
 	return []string{authx.GroupServiceAccounts, authx.GroupServiceAccounts + ":" + namespace}
 }

@@ -82,7 +82,7 @@ func (p *Published) Set(keys []Key, until time.Time) error {
 	return nil
 }
 
-// Documents are the documents by path.
+// Documents returns the documents by path.
 func (p *Published) Documents() map[string]Document {
 	return map[string]Document{
 		ConfigurationPath: {"application/json", ConfigurationPath, p},

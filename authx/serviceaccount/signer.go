@@ -51,7 +51,7 @@ func NewLocal(key crypto.Signer) (*Local, error) {
 	return &Local{key: public, signer: s}, nil
 }
 
-// Key is the public half of the key.
+// Key returns the public half of the key.
 func (l *Local) Key() Key { return l.key }
 
 // Sign implements Signatures.

@@ -42,7 +42,7 @@ type Policy struct {
 	whole sync.Map // sqlstore.Key -> checksum of a stored object that lacked nothing
 }
 
-// DefaultPolicy is the built-in, immutable policy of a release with the gates that are on; nil: none of the
+// DefaultPolicy returns the built-in, immutable policy of a release with the gates that are on; nil: none of the
 // gates that add roles or rules.
 func DefaultPolicy(v release.Version, on kinds.Feature) (*Policy, error) {
 	file, err := readPolicy()
@@ -200,7 +200,7 @@ func (d *policyDocument) make(v release.Version, on []string) *Policy {
 	return p
 }
 
-// NodeRules are the rules of kubelets, which apply even if the cluster's role of this name has changed.
+// NodeRules returns the rules of kubelets, which apply even if the cluster's role of this name has changed.
 func (p *Policy) NodeRules() []rbacv1.PolicyRule {
 	for i := range p.ClusterRoles {
 		if p.ClusterRoles[i].Name == "system:node" {
@@ -236,7 +236,7 @@ func (p *Policy) objects() []policyObject {
 	return all
 }
 
-// Keys are the keys of all objects of the policy.
+// Keys returns the keys of all objects of the policy.
 func (p *Policy) Keys() []sqlstore.Key {
 	var keys []sqlstore.Key
 	for _, s := range p.objects() {

@@ -64,7 +64,7 @@ func (s *Standard) Nodes(selectors bool) Nodes {
 	}, s.cache)
 }
 
-// Guard is the admission plugin that keeps users from granting rights that they lack. by authorizes all
+// Guard returns the admission plugin that keeps users from granting rights that they lack. by authorizes all
 // requests.
 func (s *Standard) Guard(by authx.Authorizer) admission.Plugin {
 	return Escalation{Rules: s.roles, Follower: s.follower, Authorizer: by}

@@ -41,7 +41,7 @@ func NewTokenMetrics() *TokenMetrics {
 	}
 }
 
-// Collectors are the metrics.
+// Collectors returns the metrics.
 func (m *TokenMetrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.legacy, m.manual, m.invalid, m.stale, m.valid}
 }

@@ -47,7 +47,7 @@ func serviceOf(s *apiregistrationv1.APIService) webhook.Service {
 	return webhook.Service{Namespace: ref.Namespace, Name: ref.Name, Port: portOf(ref)}
 }
 
-// Address is where the server behind an APIService is at the moment, host:port: one of the
+// Address returns where the server behind an APIService is at the moment, host:port: one of the
 // addresses of its Service. They are worked out once for each state of the objects that say
 // so. The error is a *ResolveError, and is not cached.
 func (a *Aggregator) Address(ctx context.Context, s *apiregistrationv1.APIService) (string, error) {

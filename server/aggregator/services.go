@@ -38,10 +38,10 @@ type Group struct {
 	Versions []*apiregistrationv1.APIService
 }
 
-// All are the APIServices in the order of their names.
+// All returns the APIServices in the order of their names.
 func (s *Services) All() []*apiregistrationv1.APIService { return s.sorted().all }
 
-// Remote is the APIService that leaves a group version to another server; nil: none does.
+// Remote returns the APIService that leaves a group version to another server; nil: none does.
 func (s *Services) Remote(gv schema.GroupVersion) *apiregistrationv1.APIService {
 	return s.remote[gv]
 }
@@ -49,10 +49,10 @@ func (s *Services) Remote(gv schema.GroupVersion) *apiregistrationv1.APIService 
 // AnyRemote reports whether another server serves anything.
 func (s *Services) AnyRemote() bool { return len(s.remote) > 0 }
 
-// Groups are the groups in the order of discovery.
+// Groups returns the groups in the order of discovery.
 func (s *Services) Groups() []Group { return s.sorted().groups }
 
-// GroupVersion is the group version of an APIService.
+// GroupVersion returns the group version of an APIService.
 func GroupVersion(s *apiregistrationv1.APIService) schema.GroupVersion {
 	return schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}
 }

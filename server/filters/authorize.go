@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Attributes are the attributes of a request for an authorizer.
+// Attributes returns the attributes of a request for an authorizer.
 func Attributes(s *request.Scope) *authx.Attributes { return attributes(s, true) }
 
 // attributes are those of a request, with its selectors or without.

@@ -18,7 +18,7 @@ import (
 // Fail answers a request with an error.
 type Fail func(w http.ResponseWriter, r *http.Request, err error)
 
-// LongRunning says whether a request may last: watches, and connections to pods, nodes, services and the like of aggregated
+// LongRunning reports whether a request may last: watches, and connections to pods, nodes, services and the like of aggregated
 // servers.
 func LongRunning(i *request.Info) bool {
 	if i.Upgrade {

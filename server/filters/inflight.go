@@ -89,7 +89,7 @@ func NewInFlight(l Limits, flows *flow.Classifier) *InFlight {
 	return &InFlight{Flows: flows, body: l.Sizes.Body(), watches: newLongRunningLimiter(l.Watches, l.UserWatches), connects: newLongRunningLimiter(l.Connects, l.UserConnects)}
 }
 
-// Filter is the filter. It adds headers with flow schema and priority level to answers.
+// Filter returns the filter. It adds headers with flow schema and priority level to answers.
 func (f *InFlight) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !LongRunning(request.From(r.Context()).Info) {

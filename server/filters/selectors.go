@@ -41,7 +41,7 @@ func NewSelectors(fail Fail) *Selectors {
 	return &Selectors{fail: fail, users: make(map[string]int), parse: fair.NewGate(fair.Limits{Places: 1})}
 }
 
-// Filter is the filter. It must run after authentication.
+// Filter returns the filter. It must run after authentication.
 func (l *Selectors) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if held, long := weigh(r); held > 0 {

@@ -91,7 +91,7 @@ func spanName(method string, i *request.Info) string {
 // maxSpanName bounds the name of a span, as a client may name any resource.
 const maxSpanName = 512
 
-// TracedAuthenticator is a with a span for each traced request.
+// TracedAuthenticator returns a with a span for each traced request.
 func TracedAuthenticator(t *tracing.Tracer, a authx.Authenticator) authx.Authenticator {
 	if t == nil {
 		return a

@@ -113,7 +113,7 @@ func (s *Server) Serve(t *tls.Conn) {
 	}
 }
 
-// Conns is the number of connections.
+// Conns returns the number of connections.
 func (s *Server) Conns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

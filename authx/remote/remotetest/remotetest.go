@@ -24,7 +24,7 @@ func Kubeconfig(t testing.TB, srv *httptest.Server, path string) string {
 	return file
 }
 
-// Text is a kubeconfig of a service whose authorities are in a file.
+// Text returns a kubeconfig of a service whose authorities are in a file.
 func Text(url, ca string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],
 "users":[{"name":"u","user":{"token":"of the kubeconfig"}}],

@@ -162,10 +162,10 @@ func (s *Signer) Close() error {
 	return err
 }
 
-// Longest is the longest life of a token that the signer takes on.
+// Longest returns the longest life of a token that the signer takes on.
 func (s *Signer) Longest() time.Duration { return s.longest }
 
-// Metrics are the figures of the connection.
+// Metrics returns the figures of the connection.
 func (s *Signer) Metrics() *Metrics { return s.metrics }
 
 // Sign signs the claims of a token, and makes the token.

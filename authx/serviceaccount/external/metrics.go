@@ -35,7 +35,7 @@ func newMetrics() *Metrics {
 	}
 }
 
-// Collectors are the metrics.
+// Collectors returns the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.fetchedAt, m.dataAt, m.fetches, m.signs, m.calls}
 }

@@ -69,7 +69,7 @@ func New(cfg Config) *Documents {
 	return &Documents{cfg: cfg, servers: map[origin]*server{}}
 }
 
-// Services are all APIServices, with the documents of other servers, and a number that rises when the list
+// Services returns all APIServices, with the documents of other servers, and a number that rises when the list
 // changes. It is for discovery.
 func (d *Documents) Services() ([]discovery.Service, uint64) {
 	d.mu.Lock()

@@ -145,7 +145,7 @@ func hashIn(text string) string {
 	return hash
 }
 
-// OpenAPI3 are the hashes of the documents of version 3 that other servers have, by their
+// OpenAPI3 returns the hashes of the documents of version 3 that other servers have, by their
 // paths below /openapi/v3, and a number that rises when they change.
 func (d *Documents) OpenAPI3() (map[string]string, uint64) {
 	d.mu.Lock()
@@ -161,7 +161,7 @@ func (d *Documents) OpenAPI3() (map[string]string, uint64) {
 	return all, d.openAPI
 }
 
-// OpenAPI2 are the documents of version 2 that other servers have, in the order of the
+// OpenAPI2 returns the documents of version 2 that other servers have, in the order of the
 // groups that they serve, with the same number as OpenAPI3.
 func (d *Documents) OpenAPI2() ([]*schema.Swagger, uint64) {
 	d.mu.Lock()

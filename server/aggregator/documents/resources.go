@@ -17,7 +17,7 @@ type Resource struct {
 	Verbs      []string
 }
 
-// Resources are the resources of all other servers, each in the preferred version that has it. unknown are
+// Resources returns the resources of all other servers, each in the preferred version that has it. unknown are
 // the versions whose resources are unknown.
 func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion) {
 	services := d.cfg.Services()

@@ -54,7 +54,7 @@ func New(c *cache.Cache) *Index {
 	return x
 }
 
-// Of are the slices of a Service that can be read; nil: there are none.
+// Of returns the slices of a Service that can be read; nil: there are none.
 func (x *Index) Of(namespace, name string) *Slices {
 	x.follower.RLock()
 	defer x.follower.RUnlock()

@@ -49,7 +49,7 @@ type Signer struct {
 	calls  map[string]int
 }
 
-// New is a signer with a key of this id.
+// New returns a signer with a key of this id.
 func New(t testing.TB, id string) *Signer {
 	t.Helper()
 	s := &Signer{keys: map[string]crypto.Signer{}, calls: map[string]int{}}
@@ -76,7 +76,7 @@ func (s *Signer) Behave(m Manner) {
 	s.manner = m
 }
 
-// Calls is how often a method was called.
+// Calls returns how often a method was called.
 func (s *Signer) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
