@@ -203,7 +203,7 @@ func (s *Server) drain(f *front) error {
 	}
 	close(s.leaving)
 	if f.h2 != nil && !s.cfg.Serving.RefuseLeaving {
-		f.h2.GoAway() // first, so that clients do not renew their watches here
+		f.h2.GoAway() // first: then GOAWAY leaves with the ends of watches, and clients do not renew them here
 	}
 	s.endWatches()
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.cfg.ShutdownGrace, s.cfg.Serving.WatchGrace))

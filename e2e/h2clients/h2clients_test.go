@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package h2clients has HTTP/2 clients in other languages talk to the built binary: nghttp2's in curl,
-// Node's, Python's (httpx on h2), and Java's.
+// Package h2clients runs HTTP/2 clients against the built binary: curl (nghttp2), and those of Go, Node, Python
+// (httpx on h2) and Java.
 package h2clients
 
 import (
@@ -27,7 +27,7 @@ const patience = 3 * time.Minute
 // check that of Java's client: before JDK 24 it fails all requests of a connection when GOAWAY arrives (JDK-8335181).
 func TestClients(t *testing.T) {
 	for name, command := range map[string][]string{
-		"curl": {"sh", "curl.sh"}, "node": {"node", "node.mjs"}, "python": {"python3", "client.py"}, "java": {"java", "Client.java"},
+		"curl": {"sh", "curl.sh"}, "go": {"go", "run", "client.go"}, "node": {"node", "node.mjs"}, "python": {"python3", "client.py"}, "java": {"java", "Client.java"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var program string
@@ -62,7 +62,8 @@ func TestClients(t *testing.T) {
 					t.Fatal(answer.Status)
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), program, command[1], s.URL, harness.AdminToken, filepath.Join(s.DataDir, "ca.crt"))
+			args := append(command[1:], s.URL, harness.AdminToken, filepath.Join(s.DataDir, "ca.crt"))
+			cmd := exec.CommandContext(t.Context(), program, args...)
 			cmd.Stderr = os.Stderr
 			out, err := cmd.StdoutPipe()
 			if err != nil {

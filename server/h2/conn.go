@@ -50,12 +50,14 @@ type conn struct {
 	initialWindow int64     // of new streams
 	windowReduced bool      // the client has lowered initialWindow
 
-	drainAt  time.Time // when draining began
-	drained  bool      // the client has acknowledged that, or had the time to
-	goneAway bool      // GOAWAY was sent with lastStream
-	goAwayAt time.Time // when, or when the last stream ended
+	drainAt     time.Time // when draining began
+	announcedAt time.Time // when the first GOAWAY of that was sent
+	drained     bool      // the client has acknowledged it, or had the time to
+	goneAway    bool      // GOAWAY was sent with lastStream
+	goAwayAt    time.Time // when, or when the last stream ended
 
 	out       *[]byte // queued frames; nil: none
+	split     int     // bytes of out before a new TLS record; 0: any records
 	flushing  bool    // a goroutine sends them
 	blocked   bool    // the client does not read what was sent
 	unread    int     // control frames that were queued meanwhile

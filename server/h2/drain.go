@@ -11,7 +11,8 @@ import (
 var drainPing = [8]byte{'r', 'o', 'w', 'l', 'o', 'c', 'k', '.'}
 
 const (
-	// drainTimeout is how long a client has to acknowledge that PING. Requests that arrive before are served.
+	// drainTimeout is how long the watches of a connection have to end before it sends GOAWAY all the same, and then how long
+	// the client has to acknowledge that PING. Requests that arrive before are served.
 	drainTimeout = 250 * time.Millisecond
 	// closeDelay is how long an idle connection stays open after GOAWAY.
 	closeDelay = time.Second
@@ -19,7 +20,7 @@ const (
 )
 
 // GoAway tells all clients to send new requests elsewhere, and begins to close their connections, new ones included. Drain
-// must follow: until then the ends of detached streams are not sent.
+// must follow: until then the ends of detached streams are not sent, nor is GOAWAY on a connection that has such streams.
 func (s *Server) GoAway() {
 	s.mu.Lock()
 	s.draining = true
@@ -45,24 +46,48 @@ func (s *Server) Drain(ctx context.Context) error {
 	return nil
 }
 
-// drain announces the end of the connection: GOAWAY without a last stream, and a PING. The server
-// serves requests that the client sends before it acknowledges the PING (RFC 9113, 6.8).
+// drain begins to close the connection. If it has watches, GOAWAY waits for their ends (checkDrain).
 func (c *conn) drain() {
 	c.mu.Lock()
-	if c.drainAt.IsZero() && !c.goneAway {
-		c.drainAt = time.Now()
-		c.framesLocked(func(f *http2.Framer) {
-			_ = f.WriteGoAway(windowMax, http2.ErrCodeNo, nil) // the largest stream ID
-			_ = f.WritePing(false, drainPing)
-		})
+	if !c.drainAt.IsZero() || c.goneAway {
+		c.mu.Unlock() // checkDrain sends what waits
+		return
+	}
+	c.drainAt = time.Now()
+	if !c.watchedLocked() {
+		c.announceLocked(c.drainAt)
 	}
 	c.sendAndUnlock()
+}
+
+// watchedLocked reports whether a detached stream is open.
+func (c *conn) watchedLocked() bool {
+	for _, s := range c.streams {
+		if s.detached {
+			return true
+		}
+	}
+	return false
+}
+
+// announceLocked sends GOAWAY without a last stream, and a PING. The server serves requests that the client sends before
+// it acknowledges the PING (RFC 9113, 6.8). Both follow the ends of watches, at once but in a TLS record of their own: the
+// h2 library of Python drops everything that it reads together with, or after, GOAWAY.
+func (c *conn) announceLocked(now time.Time) {
+	c.announcedAt = now
+	if c.out != nil {
+		c.split = len(*c.out)
+	}
+	c.framesLocked(func(f *http2.Framer) {
+		_ = f.WriteGoAway(windowMax, http2.ErrCodeNo, nil) // the largest stream ID
+		_ = f.WritePing(false, drainPing)
+	})
 }
 
 // drainAcknowledged is called when the client has acknowledged the PING.
 func (c *conn) drainAcknowledged() {
 	c.mu.Lock()
-	if !c.drainAt.IsZero() {
+	if !c.announcedAt.IsZero() {
 		c.goAwayLocked()
 		c.drained = true
 	}
@@ -89,7 +114,13 @@ func (c *conn) goAway() {
 // checkDrain sends the ends of streams that wait for it, and closes a draining connection when it is idle.
 func (c *conn) checkDrain(now time.Time) {
 	c.mu.Lock()
-	if !c.drainAt.IsZero() && !c.goneAway && now.Sub(c.drainAt) >= drainTimeout {
+	switch {
+	case c.drainAt.IsZero() || c.goneAway:
+	case c.announcedAt.IsZero():
+		if !c.watchedLocked() || now.Sub(c.drainAt) >= drainTimeout {
+			c.announceLocked(now)
+		}
+	case now.Sub(c.announcedAt) >= drainTimeout:
 		c.goAwayLocked()
 		c.drained = true
 	}

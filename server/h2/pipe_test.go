@@ -23,6 +23,32 @@ type piped struct {
 	frames chan string // as text, but data; closed at the end
 	first  chan http2.FrameType
 	writes *atomic.Int32
+
+	// Read after said.
+	records      *records
+	data, goAway int // number of the TLS record with the last DATA frame, and with the last GOAWAY frame
+}
+
+// records counts the TLS records that are read.
+type records struct {
+	conn io.Reader
+	rest []byte
+	n    int
+}
+
+func (r *records) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		b := make([]byte, 16<<10)
+		n, err := r.conn.Read(b) // of one record
+		if err != nil {
+			return 0, err
+		}
+		r.n++
+		r.rest = b[:n]
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
 }
 
 // counted counts the writes to a connection.
@@ -48,7 +74,8 @@ func pipe(t *testing.T, s *h2.Server, greets bool, settings ...http2.Setting) *p
 		t.Fatal(err)
 	}
 	s.Serve(c)
-	p := &piped{raw: &raw{TB: t, Framer: http2.NewFramer(client, client), conn: client}, frames: make(chan string, 10_000), first: make(chan http2.FrameType, 1), writes: &server.writes}
+	read := &records{conn: client}
+	p := &piped{raw: &raw{TB: t, Framer: http2.NewFramer(client, read), conn: client}, records: read, frames: make(chan string, 10_000), first: make(chan http2.FrameType, 1), writes: &server.writes}
 	p.enc = hpack.NewEncoder(&p.head)
 	go p.listen()
 	if greets {
@@ -73,12 +100,14 @@ func (p *piped) listen() {
 		}
 		switch f := f.(type) {
 		case *http2.GoAwayFrame:
+			p.goAway = p.records.n
 			p.frames <- "GOAWAY " + f.ErrCode.String()
 		case *http2.RSTStreamFrame:
 			p.frames <- "RST " + f.ErrCode.String()
 		case *http2.PingFrame:
 			p.frames <- "PING " + string(f.Data[:])
 		case *http2.DataFrame:
+			p.data = p.records.n
 			p.frames <- "DATA"
 		case *http2.HeadersFrame:
 			p.frames <- "HEADERS"

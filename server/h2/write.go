@@ -48,10 +48,10 @@ func (c *conn) flush(mayWait bool) {
 			c.mu.Unlock()
 			return
 		}
-		p := c.out
-		c.out = nil
+		p, split := c.out, c.split
+		c.out, c.split = nil, 0
 		c.mu.Unlock()
-		blocked, err := c.send(*p)
+		blocked, err := c.send(*p, split)
 		wire.PutBuffer(p)
 		c.mu.Lock()
 		switch {
@@ -96,14 +96,20 @@ func (c *conn) waitWritableLocked() {
 }
 
 // send encrypts and writes bytes without waiting. blocked says that the socket keeps some of them. Bytes
-// that need several TLS records are written to the kernel at once.
-func (c *conn) send(p []byte) (blocked bool, err error) {
-	if len(p) <= frameMax && c.queue.Tries() {
+// that need several TLS records are written to the kernel at once; one of them ends at split, unless it is 0.
+func (c *conn) send(p []byte, split int) (blocked bool, err error) {
+	if split == 0 && len(p) <= frameMax && c.queue.Tries() {
 		_, err = c.tls.Write(p)
 		return c.queue.Blocked(), err
 	}
 	c.queue.Gather()
-	_, err = c.tls.Write(p)
+	if split > 0 {
+		_, err = c.tls.Write(p[:split])
+		p = p[split:]
+	}
+	if err == nil {
+		_, err = c.tls.Write(p)
+	}
 	blocked, late := c.queue.Release()
 	if err == nil {
 		err = late
@@ -116,7 +122,7 @@ func (c *conn) failLocked(err error) {
 	if c.err == nil {
 		c.err = err
 	}
-	c.out = nil
+	c.out, c.split = nil, 0
 	c.abort()
 	c.signalAllLocked()
 }
