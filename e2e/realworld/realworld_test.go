@@ -25,20 +25,20 @@ import (
 
 // modules are those with definitions, and samples of them.
 var modules = []string{
-	"github.com/argoproj/argo-rollouts@v1.7.2",
-	"github.com/argoproj/argo-workflows/v3@v3.6.2",
-	"github.com/cert-manager/cert-manager@v1.16.3",
-	"github.com/kedacore/keda/v2@v2.16.1",
-	"github.com/kyverno/kyverno@v1.13.2",
-	"github.com/prometheus-operator/prometheus-operator@v0.79.2",
-	"github.com/traefik/traefik/v3@v3.2.3",
-	"github.com/vmware-tanzu/velero@v1.15.1",
-	"istio.io/api@v1.24.2",
-	"sigs.k8s.io/cluster-api@v1.9.4",
-	"sigs.k8s.io/external-dns@v0.15.1",
-	"sigs.k8s.io/gateway-api@v1.2.1",
-	"sigs.k8s.io/karpenter@v1.1.1",
-	"sigs.k8s.io/kueue@v0.10.1",
+	"github.com/argoproj/argo-rollouts@v1.10.0",
+	"github.com/argoproj/argo-workflows/v4@v4.0.5",
+	"github.com/cert-manager/cert-manager@v1.21.2",
+	"github.com/kedacore/keda/v2@v2.21.0",
+	"github.com/kyverno/kyverno@v1.19.1",
+	"github.com/prometheus-operator/prometheus-operator@v0.85.0",
+	"github.com/traefik/traefik/v3@v3.7.13",
+	"github.com/vmware-tanzu/velero@v1.18.3",
+	"istio.io/api@v1.32.0",
+	"sigs.k8s.io/cluster-api@v1.14.2",
+	"sigs.k8s.io/external-dns@v0.21.0",
+	"sigs.k8s.io/gateway-api@v1.6.3",
+	"sigs.k8s.io/karpenter@v1.14.0",
+	"sigs.k8s.io/kueue@v0.17.0",
 }
 
 // mostSamples bounds the samples of one kind: some modules have thousands of test cases.
