@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/faults"
+	"github.com/rowlock/rowlock/e2e/robustness/heartbeat"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 	"github.com/rowlock/rowlock/e2e/robustness/judge"
 	"github.com/rowlock/rowlock/e2e/robustness/report"
@@ -165,6 +166,7 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	defer calm()
 	var wg, polls sync.WaitGroup
 	polls.Go(func() { r.table.Run(polling, 200*time.Millisecond) })
+	r.heartbeats(polling, &polls)
 	defer polls.Wait()
 	defer stopPolling()
 	wg.Go(func() { t.Run(stormy) })
@@ -194,6 +196,23 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	}
 	round.Reloads, round.Earlier = r.c.Reloads(r.rec.At), r.earlier
 	return r.judged(round)
+}
+
+// heartbeats records when the program or a server stands still, until ctx ends.
+func (r *run) heartbeats(ctx context.Context, running *sync.WaitGroup) {
+	stalled := func(server int) func(begin, end time.Duration) {
+		return func(begin, end time.Duration) {
+			r.rec.Add(&history.Stall{Server: server, Begin: begin, End: end})
+		}
+	}
+	running.Go(func() { heartbeat.Own(ctx, r.rec.Now, stalled(-1)) })
+	for i := range r.c.Len() {
+		running.Go(func() {
+			client := r.c.Client(cluster.HTTP1, false)
+			defer client.CloseIdleConnections()
+			heartbeat.Other(ctx, r.rec.Now, func(ctx context.Context) error { return r.c.Alive(ctx, client, i) }, stalled(i))
+		})
+	}
 }
 
 // verify runs "rowlock store verify".

@@ -250,12 +250,20 @@ type Fault struct {
 	NotMade string        `json:"notmade,omitempty"` // why nothing was broken; "": it was
 }
 
-// Cut reports for how long the fault cut servers off from their database between two times.
-func (f *Fault) Cut(from, to time.Duration) time.Duration {
-	if !f.Store {
-		return 0
+// Stall is a time during which a process did not run, or hardly: the program of the run itself, and then its clients and
+// probably the whole machine, or a server.
+type Stall struct {
+	Server int           `json:"s"` // -1: the program
+	Begin  time.Duration `json:"begin"`
+	End    time.Duration `json:"end"`
+}
+
+func (s *Stall) String() string {
+	who := "the program"
+	if s.Server >= 0 {
+		who = fmt.Sprintf("server %d", s.Server)
 	}
-	return max(0, min(f.End, to)-max(f.Begin, f.From, from))
+	return fmt.Sprintf("%s..%s %s stands still", stamp(s.Begin), stamp(s.End), who)
 }
 
 func (f *Fault) String() string {

@@ -23,6 +23,7 @@ type Round struct {
 	Leads    []Lead        `json:"leads,omitempty"`   // by time
 	Holders  int           `json:"holders,omitempty"` // how many holders of leads were read
 	Faults   []*Fault      `json:"faults,omitempty"`
+	Stalls   []*Stall      `json:"stalls,omitempty"`
 	Earlier  []*Op         `json:"earlier,omitempty"` // of earlier rounds, without an answer: they may come to pass in this one
 	Ops      []*Op         `json:"ops,omitempty"`
 	Lists    []*List       `json:"lists,omitempty"`
@@ -104,7 +105,7 @@ func (r *Recorder) ID() string {
 	return "op" + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Loss or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Loss, *Stall or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,6 +124,8 @@ func (r *Recorder) Add(record any) {
 		r.round.Rights = append(r.round.Rights, v)
 	case *Loss:
 		r.round.Losses = append(r.round.Losses, v)
+	case *Stall:
+		r.round.Stalls = append(r.round.Stalls, v)
 	case *Fault:
 		r.round.Faults = append(r.round.Faults, v)
 	default:

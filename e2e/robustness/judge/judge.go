@@ -66,6 +66,9 @@ type Verdict struct {
 	Violations []Violation
 	Judged     map[string]int // how many records each property was held against
 	Open       map[string]int // how many records could not be judged, by the reason
+
+	Stalls           []history.Stall // of the program, and those of servers that no fault explains
+	Program, Servers Stalls          // in all
 }
 
 type judge struct {
@@ -74,6 +77,8 @@ type judge struct {
 	v       Verdict
 	creates map[history.Key][]*history.Op
 	marks   map[history.Key]*history.Op // the first delete of an object that has finalizers
+
+	absences map[absence]spans
 }
 
 // mostOfProperty bounds the violations of one property that are reported.
@@ -97,10 +102,10 @@ func (j *judge) open(why string) { j.v.Open[why]++ }
 
 // Round judges a round.
 func Round(r *history.Round) Verdict {
-	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}}
+	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness,
+		j.table, j.writes, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}
@@ -165,7 +170,7 @@ func (j *judge) leads() {
 	var taken []string
 	for i := range j.r.Leads {
 		l := &j.r.Leads[i]
-		if l.Left > leadLeft && l.At > j.r.Began+leadCalm && !slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Cut(l.At-leadCalm, l.At) > 0 }) {
+		if l.Left > leadLeft && l.At > j.r.Began+leadCalm && j.away(cutOff, every).within(l.At-leadCalm, l.At) == 0 {
 			taken = append(taken, l.String())
 		}
 	}
@@ -174,11 +179,11 @@ func (j *judge) leads() {
 	}
 }
 
-// void reports whether a revision is one that PostgreSQL lost, and how long ago at a time.
+// void reports whether a revision is one that PostgreSQL lost, and how long ago at a time, without the time that something stood still.
 func (j *judge) void(revision uint64, at time.Duration) (since time.Duration, lost bool) {
 	for _, l := range j.r.Losses {
 		if revision > l.Found && revision <= l.Found+leftOut {
-			return at - l.End, true
+			return at - l.End - j.away(stood, every).within(l.End, at), true
 		}
 	}
 	return 0, false

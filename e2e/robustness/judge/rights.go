@@ -8,7 +8,7 @@ import (
 )
 
 // RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
-// its database has heard of it. Times when faults keep that server from its database do not count. The server that acknowledged
+// its database has heard of it. Times when faults keep that server from its database, or it or the program stands still, do not count. The server that acknowledged
 // it knows at once.
 const RightsTime = 8 * time.Second
 
@@ -81,23 +81,4 @@ func (j *judge) rightsOf(a *history.Access) (lines []string) {
 		}
 	}
 	return append(lines, a.String())
-}
-
-// calm is the time when so much time has passed without faults that kept a server, or any if that is negative, from running or
-// from its database.
-func (j *judge) calm(at, want time.Duration, server int) time.Duration {
-	end := at + want
-	for changed := true; changed; {
-		changed = false
-		busy := time.Duration(0)
-		for _, f := range j.r.Faults {
-			if f.Server == server || f.Server < 0 || server < 0 {
-				busy += f.Cut(at, end)
-			}
-		}
-		if next := at + want + busy; next > end && busy > 0 {
-			end, changed = next, true
-		}
-	}
-	return end
 }

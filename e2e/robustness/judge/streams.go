@@ -138,7 +138,7 @@ func (j *judge) stream(s *history.Stream) {
 }
 
 // PromptTime is how long after the acknowledgement of a write its event may come, not counting faults that kept the
-// server from its database, or clients from the server.
+// server from its database, or clients from the server, and times when one of them stood still.
 const PromptTime = 10 * time.Second
 
 // prompt checks that the events of a watch come in time.
@@ -166,21 +166,6 @@ func (j *judge) prompt(s *history.Stream, p *part, from uint64, events []history
 			j.violate("watch-prompt", around(s, len(s.Events), append(rowLines(*v.row), opLines(v.op)...)...), "the event of version %d did not come within %s", v.revision, PromptTime)
 		}
 	}
-}
-
-// quiet is for how long no fault touched a server, or its connections, between two times.
-func (j *judge) quiet(from, to time.Duration, server int) time.Duration {
-	quiet := to - from
-	for _, f := range j.r.Faults {
-		if f.Server == server || f.Server < 0 {
-			begin := f.Begin
-			if f.Store {
-				begin = max(begin, f.From)
-			}
-			quiet -= max(0, min(f.End, to)-max(begin, from))
-		}
-	}
-	return quiet
 }
 
 // initial takes the initial events of a streaming list, and returns the version and the events behind it.

@@ -44,7 +44,7 @@ const columns = 480
 
 func (r *Run) draw() drawing {
 	total := max(1, len(r.Seconds))
-	for _, f := range r.Times {
+	for _, f := range slices.Concat(r.Times, r.Stalls.Times) {
 		total = max(total, int(f.End)+1)
 	}
 	scale := float64(width-left) / float64(total)
@@ -53,17 +53,23 @@ func (r *Run) draw() drawing {
 		return []part{{s.Unknown, "unknown"}, {s.Refused, "refused"}, {s.Done, "done"}}
 	})
 	y = d.chart(r, total, scale, y, "events/s", func(s Second) []part { return []part{{s.Events, "events"}} })
+	row := func(name, class string, n int, times []Fault) {
+		d.Labels = append(d.Labels, label{0, y + 12, fmt.Sprintf("%s (%d)", name, n)})
+		for _, f := range times {
+			if f.Name == name {
+				d.Bars = append(d.Bars, bar{left + f.Begin*scale, y + 3, max(2, (f.End-f.Begin)*scale), rowHigh - 5, class, fmt.Sprintf("%.1f s to %.1f s: %s", f.Begin, f.End, f.What)})
+			}
+		}
+		y += rowHigh
+	}
+	if n := len(r.Stalls.Times); n > 0 {
+		row(stoodStill, "stall", n, r.Stalls.Times)
+	}
 	names := slices.SortedFunc(maps.Keys(r.Faults), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Faults[b], r.Faults[a]), cmp.Compare(a, b))
 	})
 	for _, name := range names {
-		d.Labels = append(d.Labels, label{0, y + 12, fmt.Sprintf("%s (%d)", name, r.Faults[name])})
-		for _, f := range r.Times {
-			if f.Name == name {
-				d.Bars = append(d.Bars, bar{left + f.Begin*scale, y + 3, max(2, (f.End-f.Begin)*scale), rowHigh - 5, "fault", fmt.Sprintf("%.1f s to %.1f s: %s", f.Begin, f.End, f.What)})
-			}
-		}
-		y += rowHigh
+		row(name, "fault", r.Faults[name], r.Times)
 	}
 	for i := range 7 {
 		at := float64(total) * float64(i) / 6
@@ -141,7 +147,7 @@ table { border-collapse: collapse } td:first-child { white-space: nowrap } td, t
 pre { background: #f5f5f3; padding: .8em; overflow-x: auto; font-size: 12.5px }
 .good { color: #176b2c } .bad { color: #a40000 }
 svg text { font: 11.5px system-ui, sans-serif; fill: #444 } svg { max-width: 100%; height: auto }
-.done { fill: #7fb2d9 } .refused { fill: #e0a030 } .unknown { fill: #b03030 } .events { fill: #86b586 } .fault { fill: #666 }
+.done { fill: #7fb2d9 } .refused { fill: #e0a030 } .unknown { fill: #b03030 } .events { fill: #86b586 } .fault { fill: #666 } .stall { fill: #b06fc0 }
 .columns { display: flex; gap: 4em; flex-wrap: wrap }
 .key span { margin-right: 1.2em } .key b { display: inline-block; width: .8em; height: .8em; margin-right: .35em }
 </style></head><body>
@@ -150,8 +156,9 @@ svg text { font: 11.5px system-ui, sans-serif; fill: #444 } svg { max-width: 100
 with {{.Run.Events}} events and {{.Run.Bookmarks}} bookmarks, {{.Run.Revisions}} revisions, {{len .Run.Times}} faults, {{.Run.Kills}} servers killed.</p>
 <pre>{{.Run.Command}}</pre>
 {{range .Run.Notes}}<p>{{.}}</p>{{end}}
+{{with .Run.Stalls.String}}<p>What {{.}}.</p>{{end}}
 <h2>What happened when</h2>
-<p class="key"><span><b style="background:#7fb2d9"></b>answered</span><span><b style="background:#e0a030"></b>refused (503, 429)</span><span><b style="background:#b03030"></b>without an answer</span><span><b style="background:#86b586"></b>events</span><span><b style="background:#666"></b>faults</span></p>
+<p class="key"><span><b style="background:#7fb2d9"></b>answered</span><span><b style="background:#e0a030"></b>refused (503, 429)</span><span><b style="background:#b03030"></b>without an answer</span><span><b style="background:#86b586"></b>events</span><span><b style="background:#666"></b>faults</span><span><b style="background:#b06fc0"></b>the program or a server stood still</span></p>
 <svg width="{{.Draw.Width}}" height="{{.Draw.Height}}" viewBox="0 0 {{.Draw.Width}} {{.Draw.Height}}" role="img" aria-label="time lines of requests, events and faults">
 {{range .Draw.Bars}}<rect class="{{.Class}}" x="{{printf "%.1f" .X}}" y="{{printf "%.1f" .Y}}" width="{{printf "%.1f" .W}}" height="{{printf "%.1f" .H}}"><title>{{.Title}}</title></rect>
 {{end}}{{range .Draw.Labels}}<text x="{{printf "%.1f" .X}}" y="{{printf "%.1f" .Y}}">{{.Text}}</text>

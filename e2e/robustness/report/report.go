@@ -45,6 +45,7 @@ type Run struct {
 	Seconds    []Second          `json:"seconds"`
 	Judged     map[string]int    `json:"judged"` // records that each property was held against
 	Open       map[string]int    `json:"open"`   // how many records were not judged, by the reason
+	Stalls     Stalls            `json:"stalls"`
 	Violations []judge.Violation `json:"violations"`
 	Notes      []string          `json:"notes,omitempty"` // limits of this run
 }
@@ -55,6 +56,24 @@ type Fault struct {
 	What  string  `json:"what"`
 	Begin float64 `json:"begin"`
 	End   float64 `json:"end"`
+}
+
+// Stalls are when the program, or a server, stood still for no fault. Bounds of time are longer by that.
+type Stalls struct {
+	Program judge.Stalls `json:"program"`
+	Servers judge.Stalls `json:"servers"`
+	Times   []Fault      `json:"times"`
+}
+
+// String is a line of the summary; "": nothing stood still.
+func (s *Stalls) String() string {
+	if s.Program.Times+s.Servers.Times == 0 {
+		return ""
+	}
+	of := func(s judge.Stalls) string {
+		return fmt.Sprintf("%d times, for %s", s.Times, s.Total.Round(100*time.Millisecond))
+	}
+	return fmt.Sprintf("stood still, and bounds of time are longer by that: the program %s; servers %s", of(s.Program), of(s.Servers))
 }
 
 // Second counts what clients saw in one second.
@@ -70,6 +89,9 @@ func New(command string, seed uint64, store string, servers int, version string)
 	return &Run{Format: format, Command: command, Seed: seed, Store: store, Servers: servers, Version: version, Began: time.Now().UTC(),
 		Requests: map[string]int{}, Faults: map[string]int{}, NotMade: map[string]int{}, Judged: map[string]int{}, Open: map[string]int{}, Violations: []judge.Violation{}}
 }
+
+// stoodStill is the name of stalls in the time lines.
+const stoodStill = "stood still"
 
 // Add adds a round.
 func (r *Run) Add(round *history.Round, v judge.Verdict) {
@@ -112,6 +134,11 @@ func (r *Run) Add(round *history.Round, v judge.Verdict) {
 	}
 	for name, n := range v.Open {
 		r.Open[name] += n
+	}
+	r.Stalls.Program.Add(v.Program)
+	r.Stalls.Servers.Add(v.Servers)
+	for _, s := range v.Stalls {
+		r.Stalls.Times = append(r.Stalls.Times, Fault{stoodStill, s.String(), s.Begin.Seconds(), s.End.Seconds()})
 	}
 	r.Violations = append(r.Violations, v.Violations...)
 }
@@ -170,6 +197,9 @@ func (r *Run) Summary() string {
 		r.Operations, r.Watches, r.Events, r.Bookmarks, r.Revisions, len(r.Times), r.Kills, r.Took.Round(time.Second))
 	if r.Others > 0 {
 		fmt.Fprintf(&b, "servers were started %d times, %d of them as the other build\n", r.Starts, r.Others)
+	}
+	if text := r.Stalls.String(); text != "" {
+		b.WriteString(text + "\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Open)) {
 		fmt.Fprintf(&b, "not judged: %d %s\n", r.Open[name], name)

@@ -32,6 +32,8 @@ func TestReport(t *testing.T) {
 	r.Add(round, judge.Verdict{
 		Violations: []judge.Violation{{Property: "reads", Round: 1, What: "a read is stale", History: []string{"get a -> 5"}}},
 		Judged:     map[string]int{"reads": 12}, Open: map[string]int{"reads of what was compacted": 2},
+		Stalls:  []history.Stall{{Server: -1, Begin: time.Second, End: 2 * time.Second}, {Server: 3, Begin: 2 * time.Second, End: 4500 * time.Millisecond}},
+		Program: judge.Stalls{Times: 1, Total: time.Second}, Servers: judge.Stalls{Times: 1, Total: 2500 * time.Millisecond},
 	})
 	r.Took = time.Minute
 	if r.Operations != 8 || r.Unsent != 1 || r.Watches != 1 || r.Events != 1 || r.Bookmarks != 1 || r.Revisions != 4 || r.Faults["kill"] != 1 || len(r.Faults) != 1 || r.NotMade["descriptors: no such file"] != 1 || r.Seconds[2] != (report.Second{Refused: 2, Unknown: 1, Events: 1}) {
@@ -42,13 +44,14 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back report.Run
-	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.Operations != 8 || len(back.Violations) != 1 || back.Seed != 7 {
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.Stalls.Program.Total != time.Second || back.Stalls.Servers.Times != 1 || len(back.Stalls.Times) != 2 || back.Operations != 8 || len(back.Violations) != 1 || back.Seed != 7 {
 		t.Errorf("%v: %s", err, text.String())
 	}
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 violations", "a read is stale", "get a -&gt; 5", "server 0 is &lt;killed&gt;", "go run ./e2e/robustness -seed 7", `class="fault"`, `class="unknown"`, "What this does not prove", "watch-bookmarkable", "not made: descriptors: no such file", "2</td><td>reads of what was compacted"} {
+	const stalled = "stood still, and bounds of time are longer by that: the program 1 times, for 1s; servers 1 times, for 2.5s"
+	for _, want := range []string{"1 violations", "a read is stale", "get a -&gt; 5", "server 0 is &lt;killed&gt;", "go run ./e2e/robustness -seed 7", `class="fault"`, `class="unknown"`, "What this does not prove", "watch-bookmarkable", "not made: descriptors: no such file", "2</td><td>reads of what was compacted", stalled, `class="stall"`, "2.0 s to 4.5 s: 2.000s..4.500s server 3 stands still", "stood still (2)"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not have %q", want)
 		}
@@ -58,7 +61,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("the page loads something: %q", outside)
 		}
 	}
-	if !strings.Contains(r.Summary(), "1 violations") || !strings.Contains(r.Summary(), "not made: 1 faults descriptors: no such file") {
+	if !strings.Contains(r.Summary(), "1 violations") || !strings.Contains(r.Summary(), stalled+"\n") || !strings.Contains(r.Summary(), "not made: 1 faults descriptors: no such file") {
 		t.Error(r.Summary())
 	}
 }
