@@ -146,7 +146,7 @@ func (s *Server) newMetrics() {
 	s.Metrics = metrics.New(s.cfg.Catalogue, s.cfg.Clock)
 	s.Metrics.Shown = s.cfg.Metrics
 	register := s.Metrics.Registry.MustRegister
-	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache, ByGroup: s.cfg.Release.Has(release.MetricsByGroup)}, metrics.JSON{Codec: s.Cache.JSON()}, s.controllers, metrics.Build(s.cfg.Version))
+	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache, Catalogue: s.cfg.Catalogue, ByGroup: s.cfg.Release.Has(release.MetricsByGroup)}, metrics.JSON{Codec: s.Cache.JSON()}, s.controllers, metrics.Build(s.cfg.Version))
 	register(s.cfg.Collectors...)
 	if s.cacheFile.from != nil {
 		register(s.cacheFile)

@@ -16,6 +16,7 @@ import (
 // concurrent use.
 type histograms struct {
 	desc   *prometheus.Desc
+	labels []string
 	bounds []float64
 
 	mu sync.RWMutex
@@ -34,7 +35,7 @@ type histogram struct {
 func newHistograms(opts prometheus.HistogramOpts, labels []string) *histograms {
 	return &histograms{
 		desc:   prometheus.NewDesc(opts.Name, opts.Help, labels, nil),
-		bounds: opts.Buckets, of: map[string]*histogram{},
+		labels: labels, bounds: opts.Buckets, of: map[string]*histogram{},
 	}
 }
 
@@ -54,6 +55,21 @@ func (h *histograms) with(values ...string) prometheus.Observer {
 		h.of[key] = one
 	}
 	return one
+}
+
+// drop deletes those that label a resource that is gone.
+func (h *histograms) drop(is catalogued) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := make(prometheus.Labels, len(h.labels))
+	for key, one := range h.of {
+		for i, name := range h.labels {
+			l[name] = one.values[i]
+		}
+		if is.goneLabels(l) {
+			delete(h.of, key)
+		}
+	}
 }
 
 // Observe implements prometheus.Observer.

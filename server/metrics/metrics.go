@@ -52,6 +52,7 @@ type Metrics struct {
 
 	watches   *watches
 	decisions *decisions
+	customs   customs
 
 	known sync.Map // labels with code -> *handles
 	lasts sync.Map // labels -> prometheus.Gauge
@@ -168,7 +169,11 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.Shown.Of(m.Registry), promhttp.HandlerOpts{})
+	h := promhttp.HandlerFor(m.Shown.Of(m.Registry), promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.dropGone(true)
+		h.ServeHTTP(w, r)
+	})
 }
 
 // HandshakeFailed counts a TLS handshake that came to nothing.
@@ -339,6 +344,8 @@ func (m *Metrics) handlesOf(s seen) *handles {
 	if h, ok := m.known.Load(s); ok {
 		return h.(*handles)
 	}
+	m.dropGone(false)
+	m.meet(s.group, s.version, s.resource)
 	h := &handles{
 		of:    s.labels,
 		count: m.requests.WithLabelValues(s.values(strconv.Itoa(s.code))...),
@@ -358,6 +365,7 @@ func (m *Metrics) lasting(r *http.Request) prometheus.Gauge {
 	if g, ok := m.lasts.Load(l); ok {
 		return g.(prometheus.Gauge)
 	}
+	m.meet(l.group, l.version, l.resource)
 	g := m.longRunning.WithLabelValues(l.verb, l.group, l.version, l.resource, l.subresource, l.scope, l.component)
 	got, _ := m.lasts.LoadOrStore(l, g)
 	return got.(prometheus.Gauge)

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -13,6 +14,8 @@ import (
 type State struct {
 	Store *sqlstore.Store
 	Cache *cache.Cache
+	// Catalogue has the resources that are shown. Others are if there is anything of them: resources that were removed.
+	Catalogue *kinds.Catalogue
 	// ByGroup: metrics of Kubernetes tell groups and resources apart.
 	ByGroup bool
 }
@@ -67,7 +70,7 @@ func (s State) Collect(ch chan<- prometheus.Metric) {
 		corrupt[c.Key.Resource]++
 	}
 	for _, key := range s.Cache.Storages() {
-		if cache.Internal(key) {
+		if cache.Internal(key) || s.Catalogue.ByStorage(key) == nil && s.Cache.Count(key) == 0 && s.Cache.Watchers(key) == 0 {
 			continue
 		}
 		ch <- prometheus.MustNewConstMetric(objectsDesc, prometheus.GaugeValue, float64(s.Cache.Count(key)), key)

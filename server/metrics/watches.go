@@ -62,6 +62,7 @@ func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
 	if f, ok := m.watches.known.Load(gvk); ok {
 		return f.(func(int))
 	}
+	m.meet(r.Group, r.Version, r.Plural)
 	of := m.watches.named(r)
 	events, sizes := m.watches.events.WithLabelValues(r.Group, r.Version, of), m.watches.sizes.WithLabelValues(r.Group, r.Version, of)
 	f, _ := m.watches.known.LoadOrStore(gvk, func(bytes int) {
@@ -73,11 +74,13 @@ func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
 
 // InitialEvents implements watches.Measure.
 func (m *Metrics) InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration) {
+	m.meet(r.Group, r.Version, r.Plural)
 	m.watches.initial.WithLabelValues(r.Group, r.Version, r.Plural, scopeOf(info)).Observe(took.Seconds())
 }
 
 // Sharded implements watches.Measure.
 func (m *Metrics) Sharded(r *kinds.Resource) (leftOut func()) {
+	m.meet(r.Group, r.Version, r.Plural)
 	m.watches.sharded.WithLabelValues(r.Group, r.Plural).Inc()
 	return m.watches.leftOut.WithLabelValues(r.Group, r.Plural).Inc
 }
@@ -89,5 +92,6 @@ func (m *Metrics) ShardedEnded(r *kinds.Resource) {
 
 // Terminated implements watches.Measure.
 func (m *Metrics) Terminated(r *kinds.Resource) {
+	m.meet(r.Group, r.Version, r.Plural)
 	m.watches.ended.WithLabelValues(r.Group, r.Plural).Inc()
 }
