@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,15 +10,8 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-const (
-	// longRole is how many rules a role must have for an index to be worth its memory.
-	longRole = 8
-	// manyBindings is the same for the bindings that one subject has in one namespace.
-	manyBindings = 16
-	// manyKeys limits the index entries of one rule in its role. A rule with more is
-	// indexed without its names.
-	manyKeys = 1024
-)
+// longRole is how many rules a role must have for an index to be worth its memory.
+const longRole = 8
 
 // about is a resource as rules name it: "pods" is {pods}, "pods/log" is {pods log},
 // "*/scale" is {* scale}, "*" is {*}. The name is "" for rules of all names.
@@ -31,190 +25,167 @@ func aboutOf(text string) about {
 	return about{resource: resource, sub: sub}
 }
 
-// keysFor returns the index keys, without object names, of the rules that may cover a request.
-// Only the first n are valid.
-func keysFor(a *authx.Attributes) (keys [3]about, n int) {
-	keys = [3]about{{resource: a.Resource, sub: a.Subresource}, {resource: "*"}, {resource: "*", sub: a.Subresource}}
-	if strings.Contains(a.Resource, "/") { // only access reviews have such requests
-		keys[0] = aboutOf(strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/"))
+// ofPaths is the key of all rules about paths.
+var ofPaths = about{sub: "/"}
+
+// hash is FNV-1a. Rules with equal hashes are compared, as those with equal keys are.
+func (k about) hash() uint32 {
+	h := uint32(2166136261)
+	for _, part := range [...]string{k.resource, k.sub} {
+		for i := range len(part) {
+			h = (h ^ uint32(part[i])) * 16777619
+		}
+		h = (h ^ 0xff) * 16777619 // no part has this byte
 	}
-	if a.Subresource == "" {
-		return keys, 2
-	}
-	return keys, 3
+	return named(h, k.name)
 }
 
-// role is the rules of a role.
+// named is the hash of a key with a name, given that of the key without it.
+func named(h uint32, name string) uint32 {
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return h
+}
+
+// question is a request whose keys are hashed once, for all roles.
+type question struct {
+	*authx.Attributes
+	n, named int       // how many of hashes there are: without names, and with the name of the object
+	hashes   [6]uint32 // of the index keys of rules that may cover the request
+}
+
+// keys computes the hashes.
+func (q *question) keys() {
+	if q.n > 0 {
+		return
+	}
+	keys := [3]about{{resource: q.Resource, sub: q.Subresource}, {resource: "*"}, {resource: "*", sub: q.Subresource}}
+	if strings.Contains(q.Resource, "/") { // only access reviews have such requests
+		keys[0] = aboutOf(strings.TrimSuffix(q.Resource+"/"+q.Subresource, "/"))
+	}
+	switch {
+	case !q.ResourceRequest:
+		keys[0], q.n = ofPaths, 1
+	case q.Subresource == "":
+		q.n = 2
+	default:
+		q.n = 3
+	}
+	for i := range q.n {
+		q.hashes[i] = keys[i].hash()
+	}
+	if q.named = q.n; q.Name != "" {
+		for i := range q.n {
+			q.hashes[q.n+i] = named(q.hashes[i], q.Name)
+		}
+		q.named = 2 * q.n
+	}
+}
+
+// signature is a Bloom filter of resources with one bit for each.
+type signature [16]uint64
+
+func (s *signature) add(hash uint32) { s[hash>>6%16] |= 1 << (hash % 64) }
+
+// may reports whether rules with a signature may be about a request whose keys are computed.
+func (s *signature) may(q *question) bool {
+	for _, hash := range q.hashes[:q.n] {
+		if s[hash>>6%16]>>(hash%64)&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// entry is an index entry: the hash of a key, and the position of a rule with that key.
+type entry struct {
+	hash uint32
+	rule int32
+}
+
+func compareEntries(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.rule, b.rule))
+}
+
+// role is the rules of a role. An index takes at most 16 bytes for each of their strings.
 type role struct {
-	rules []rbacv1.PolicyRule
-	by    map[about][]*rbacv1.PolicyRule // of long roles
-	paths []*rbacv1.PolicyRule
+	rules  []rbacv1.PolicyRule
+	weight int // about how many bytes the rules take
+	long   bool
+	by     []entry // of long roles, sorted
+	about  signature
+	paths  []*rbacv1.PolicyRule
 }
 
 func newRole(rules []rbacv1.PolicyRule) *role {
-	r := &role{rules: rules}
+	r := &role{rules: rules, long: len(rules) > longRole}
 	for i := range rules {
-		if len(rules[i].NonResourceURLs) > 0 {
-			r.paths = append(r.paths, &rules[i])
+		rule := &rules[i]
+		r.weight += weightOf(rule)
+		if len(rule.NonResourceURLs) > 0 {
+			r.paths = append(r.paths, rule)
+			r.about.add(ofPaths.hash())
 		}
-	}
-	if len(rules) <= longRole {
-		return r
-	}
-	r.by = map[about][]*rbacv1.PolicyRule{}
-	for i := range rules {
-		names := rules[i].ResourceNames
-		if len(names) == 0 || len(names)*len(rules[i].Resources) > manyKeys {
+		names := rule.ResourceNames
+		if n, m := len(names), len(rule.Resources); n == 0 || n*m > 2*(n+m) { // so that the index is no larger than the rules
 			names = []string{""}
 		}
-		for _, text := range rules[i].Resources {
+		for _, text := range rule.Resources {
 			k := aboutOf(text)
+			r.about.add(k.hash())
+			if !r.long {
+				continue
+			}
 			for _, k.name = range names {
-				r.by[k] = append(r.by[k], &rules[i])
+				r.by = append(r.by, entry{k.hash(), int32(i)})
 			}
 		}
 	}
+	slices.SortFunc(r.by, compareEntries)
+	r.by = slices.Clip(slices.Compact(r.by))
 	return r
 }
 
-func (r *role) allows(a *authx.Attributes) bool {
-	if !a.ResourceRequest {
-		return anyOf(r.paths, a)
+// weightOf is about how many bytes a rule takes.
+func weightOf(r *rbacv1.PolicyRule) int {
+	n := 120
+	for _, list := range [][]string{r.Verbs, r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs} {
+		for _, s := range list {
+			n += 16 + len(s)
+		}
 	}
-	if r.by == nil {
+	return n
+}
+
+// allows reports whether a rule covers a request. A nil role has no rules.
+func (r *role) allows(q *question) bool {
+	switch {
+	case r == nil:
+		return false
+	case !q.ResourceRequest:
+		for _, rule := range r.paths {
+			if RuleAllows(q.Attributes, rule) {
+				return true
+			}
+		}
+		return false
+	case !r.long:
 		for i := range r.rules {
-			if RuleAllows(a, &r.rules[i]) {
+			if RuleAllows(q.Attributes, &r.rules[i]) {
 				return true
 			}
 		}
 		return false
 	}
-	keys, n := keysFor(a)
-	for _, k := range keys[:n] {
-		if anyOf(r.by[k], a) {
-			return true
-		}
-		if k.name = a.Name; k.name != "" && anyOf(r.by[k], a) {
-			return true
-		}
-	}
-	return false
-}
-
-func anyOf(rules []*rbacv1.PolicyRule, a *authx.Attributes) bool {
-	for _, r := range rules {
-		if RuleAllows(a, r) {
-			return true
-		}
-	}
-	return false
-}
-
-// keys lists the resources, groups and paths of a role, each once.
-func (r *role) keys() []about {
-	seen := map[about]bool{}
-	var keys []about
-	for i := range r.rules {
-		for _, text := range r.rules[i].Resources {
-			if k := aboutOf(text); !seen[k] {
-				seen[k] = true
-				keys = append(keys, k)
+	q.keys()
+	for _, h := range q.hashes[:q.named] {
+		at, _ := slices.BinarySearchFunc(r.by, h, func(e entry, h uint32) int { return cmp.Compare(e.hash, h) })
+		for ; at < len(r.by) && r.by[at].hash == h; at++ {
+			if RuleAllows(q.Attributes, &r.rules[r.by[at].rule]) {
+				return true
 			}
 		}
 	}
-	return keys
+	return false
 }
-
-// held are the bindings of one namespace that name one subject.
-type held struct {
-	bindings []*binding // in order of name
-	wide     *wide      // where they are many
-}
-
-// wide finds those of many bindings whose roles may apply to a request.
-type wide struct {
-	by      map[about][]*binding
-	paths   []*binding
-	missing int // bindings without a role
-}
-
-// find calls fn with the bindings that may allow a request, until it returns false.
-// It reports whether it never did.
-func (h *held) find(a *authx.Attributes, fn func(*binding) bool) bool {
-	if h.wide == nil {
-		return every(h.bindings, fn)
-	}
-	if !a.ResourceRequest {
-		return every(h.wide.paths, fn)
-	}
-	keys, n := keysFor(a)
-	for _, k := range keys[:n] {
-		if !every(h.wide.by[k], fn) {
-			return false
-		}
-	}
-	return true
-}
-
-func every(list []*binding, fn func(*binding) bool) bool {
-	for _, b := range list {
-		if !fn(b) {
-			return false
-		}
-	}
-	return true
-}
-
-func (h *held) insert(b *binding, roles map[key]*role) {
-	at, _ := slices.BinarySearchFunc(h.bindings, b.name, byName)
-	h.bindings = slices.Insert(h.bindings, at, b)
-	switch {
-	case h.wide != nil:
-		h.wide.add(b, roles[b.role])
-	case len(h.bindings) > manyBindings:
-		h.wide = &wide{by: map[about][]*binding{}}
-		for _, b := range h.bindings {
-			h.wide.add(b, roles[b.role])
-		}
-	}
-}
-
-func (h *held) remove(b *binding, roles map[key]*role) {
-	if at, there := slices.BinarySearchFunc(h.bindings, b.name, byName); there {
-		h.bindings = slices.Delete(h.bindings, at, at+1)
-	}
-	if h.wide != nil {
-		h.wide.drop(b, roles[b.role])
-	}
-}
-
-// add takes a binding in, by its role, which may be nil.
-func (w *wide) add(b *binding, r *role) {
-	if r == nil {
-		w.missing++
-		return
-	}
-	for _, k := range r.keys() {
-		w.by[k] = append(w.by[k], b)
-	}
-	if len(r.paths) > 0 {
-		w.paths = append(w.paths, b)
-	}
-}
-
-// drop is the opposite of add, with the same role.
-func (w *wide) drop(b *binding, r *role) {
-	if r == nil {
-		w.missing--
-		return
-	}
-	same := func(other *binding) bool { return other == b }
-	for _, k := range r.keys() {
-		if w.by[k] = slices.DeleteFunc(w.by[k], same); len(w.by[k]) == 0 {
-			delete(w.by, k)
-		}
-	}
-	w.paths = slices.DeleteFunc(w.paths, same)
-}
-
-func byName(b *binding, name string) int { return strings.Compare(b.name, name) }

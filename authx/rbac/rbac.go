@@ -1,10 +1,14 @@
 // Package rbac authorizes by roles and their bindings, which it keeps in memory,
 // indexed by subject. The owner of the objects reports each change to it.
 //
-// It promises: a decision reads nothing but memory, and only rules about
-// the requested resource or path, of bindings that name the user or one of its
-// groups; a change takes effect when its method returns. Aggregated cluster roles
-// have the rules of their sources here at once, whether or not a controller has written them yet.
+// It promises: a decision reads nothing but memory, and only rules of roles to which bindings of the user or
+// one of its groups refer; in a role of many rules only those about the requested resource or path. A change
+// takes effect when its method returns. Aggregated cluster roles have the rules of their sources here at
+// once, whether or not a controller has written them yet.
+//
+// Clients that may write roles and bindings cause the cost: memory in proportion to the text of each object,
+// whatever others refer to it; for a change of a role the processing of its own text, of a binding that of its
+// subjects. A refusal names at most mostMissing missing roles.
 package rbac
 
 import (
@@ -31,18 +35,19 @@ type subject struct {
 type binding struct {
 	key
 	role     key
+	slot     *slot // of role
 	subjects []subject
 	reasons  []string          // why it allows, by subject
 	at       map[subject]int32 // where a subject comes first
 }
 
-// Rules is the Authorizer and RuleResolver. The zero value holds no rules.
+// Rules is the Authorizer and RuleResolver; New makes one.
 type Rules struct {
-	mu       sync.RWMutex
-	roles    map[key]*role
-	bindings map[key]*binding
-	// uses are the bindings that refer to a role, which need not be there.
-	uses map[key]map[*binding]bool
+	mu         sync.RWMutex
+	slots      map[key]*slot // of roles that exist, or to which bindings refer
+	lost       int           // slots without a role
+	generation uint64        // grows with each change of a role to which bindings refer
+	bindings   map[key]*binding
 	// found are the rules that the bindings of a namespace ("" for cluster bindings) grant, by subject.
 	found map[string]map[subject]*held
 	// cluster are the cluster roles as they were set, gatherers those with an aggregation rule; stale says
@@ -54,8 +59,8 @@ type Rules struct {
 // New makes an empty set of rules.
 func New() *Rules {
 	return &Rules{
-		roles: map[key]*role{}, bindings: map[key]*binding{},
-		uses: map[key]map[*binding]bool{}, found: map[string]map[subject]*held{},
+		slots: map[key]*slot{}, bindings: map[key]*binding{},
+		found:   map[string]map[subject]*held{},
 		cluster: map[string]*ClusterRole{}, gatherers: map[string]*ClusterRole{},
 	}
 }
@@ -84,23 +89,7 @@ func (r *Rules) DeleteRole(namespace, name string) {
 }
 
 // setRole puts a role, which may be nil, in the place of another. r.mu is held.
-func (r *Rules) setRole(k key, next *role) {
-	old := r.roles[k]
-	for b := range r.uses[k] {
-		index := r.found[b.namespace]
-		for s := range b.at {
-			if w := index[s].wide; w != nil {
-				w.drop(b, old)
-				w.add(b, next)
-			}
-		}
-	}
-	if next == nil {
-		delete(r.roles, k)
-	} else {
-		r.roles[k] = next
-	}
-}
+func (r *Rules) setRole(k key, next *role) { r.change(k, func(s *slot) { s.role = next }) }
 
 // SetBinding takes a RoleBinding, or a ClusterRoleBinding where namespace is "".
 func (r *Rules) SetBinding(namespace, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
@@ -109,10 +98,7 @@ func (r *Rules) SetBinding(namespace, name string, ref rbacv1.RoleRef, subjects 
 	defer r.mu.Unlock()
 	r.drop(b.key)
 	r.bindings[b.key] = b
-	if r.uses[b.role] == nil {
-		r.uses[b.role] = map[*binding]bool{}
-	}
-	r.uses[b.role][b] = true
+	b.slot = r.change(b.role, func(s *slot) { s.uses++ })
 	index := r.found[namespace]
 	if index == nil {
 		index = map[subject]*held{}
@@ -124,7 +110,7 @@ func (r *Rules) SetBinding(namespace, name string, ref rbacv1.RoleRef, subjects 
 			h = &held{}
 			index[s] = h
 		}
-		h.insert(b, r.roles)
+		h.insert(b)
 	}
 }
 
@@ -139,13 +125,12 @@ func (r *Rules) DeleteBinding(namespace, name string) {
 func (r *Rules) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	clear(r.roles)
+	clear(r.slots)
 	clear(r.bindings)
-	clear(r.uses)
 	clear(r.found)
 	clear(r.cluster)
 	clear(r.gatherers)
-	r.stale = false
+	r.lost, r.stale = 0, false
 }
 
 func (r *Rules) drop(k key) {
@@ -154,15 +139,12 @@ func (r *Rules) drop(k key) {
 		return
 	}
 	delete(r.bindings, k)
-	delete(r.uses[b.role], b)
-	if len(r.uses[b.role]) == 0 {
-		delete(r.uses, b.role)
-	}
+	r.change(b.role, func(s *slot) { s.uses-- })
 	index := r.found[k.namespace]
 	for s := range b.at {
 		h := index[s]
-		h.remove(b, r.roles)
-		if len(h.bindings) == 0 {
+		h.remove(b)
+		if h.empty() {
 			delete(index, s)
 		}
 	}
@@ -223,41 +205,58 @@ func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 	}
 	r.read()
 	defer r.mu.RUnlock()
-	var missing []string
-	reason := ""
-	look := func(b *binding) bool {
-		role := r.roles[b.role]
-		if role == nil {
-			missing = append(missing, b.role.missing())
-			return true
-		}
-		if !role.allows(a) {
-			return true
-		}
-		reason = b.allowed(a.User)
-		return false
+	q := question{Attributes: a}
+	b := r.find("", &q)
+	if b == nil && a.Namespace != "" {
+		b = r.find(a.Namespace, &q)
 	}
-	visit := func(h *held) bool {
-		if !h.find(a, look) {
-			return false
-		}
-		if h.wide != nil && h.wide.missing > 0 {
-			missing = append(missing, r.missing(h)...)
-		}
-		return true
+	if b != nil {
+		return authx.Allow, b.allowed(a.User), nil
 	}
-	if !r.each("", a.User, visit) || a.Namespace != "" && !r.each(a.Namespace, a.User, visit) {
-		return authx.Allow, reason, nil
-	}
-	return authx.NoOpinion, missingReason(missing), nil
+	return authx.NoOpinion, missingReason(r.missing(a.User, a.Namespace)), nil
 }
 
-// missing names the roles that bindings refer to in vain. r.mu is held.
-func (r *Rules) missing(h *held) (list []string) {
-	for _, b := range h.bindings {
-		if r.roles[b.role] == nil {
-			list = append(list, b.role.missing())
+// find returns a binding of a namespace that allows a request; nil: none does. r.mu is held.
+func (r *Rules) find(namespace string, q *question) *binding {
+	index := r.found[namespace]
+	if len(index) == 0 {
+		return nil
+	}
+	if b := index[subject{name: q.User.Name}].find(q, r.generation); b != nil {
+		return b
+	}
+	for _, g := range q.User.Groups {
+		if b := index[subject{group: true, name: g}].find(q, r.generation); b != nil {
+			return b
 		}
+	}
+	return nil
+}
+
+// mostMissing bounds the missing roles that a text names.
+const mostMissing = 32
+
+// missing names the missing roles to which bindings of a user refer, in the cluster and in a namespace. r.mu
+// is held.
+func (r *Rules) missing(user *authx.Identity, namespace string) (list []string) {
+	if r.lost == 0 {
+		return nil
+	}
+	visit := func(h *held) bool {
+		return h.each(func(s *slot, _ *binding) bool {
+			switch {
+			case s.role != nil:
+			case len(list) == mostMissing:
+				list = append(list, "further roles not found")
+				return false
+			default:
+				list = append(list, s.missing())
+			}
+			return true
+		})
+	}
+	if r.each("", user, visit) && namespace != "" {
+		r.each(namespace, user, visit)
 	}
 	return list
 }

@@ -2,42 +2,54 @@ package rbac
 
 import (
 	"context"
+	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/rowlock/rowlock/authx"
 )
 
-// Held lists the rules that a user holds in a namespace, "" for the whole cluster,
-// cluster bindings included. err names roles that bindings refer to in vain; the
+// mostHeld bounds the bytes of the rules that are listed for a user, about: one role may be bound many times.
+const mostHeld = 8 << 20
+
+// Held lists the rules that a user holds in a namespace, "" for the whole cluster, cluster bindings included.
+// err names missing roles to which bindings refer, and says whether there are further rules than mostHeld; the
 // rules found are returned all the same.
 func (r *Rules) Held(user *authx.Identity, namespace string) ([]rbacv1.PolicyRule, error) {
-	r.read()
-	defer r.mu.RUnlock()
-	var rules []rbacv1.PolicyRule
-	var missing []string
-	visit := func(h *held) bool {
-		for _, b := range h.bindings {
-			if role := r.roles[b.role]; role != nil {
-				rules = append(rules, role.rules...)
-			} else {
-				missing = append(missing, b.role.missing())
-			}
-		}
-		return true
-	}
-	r.each("", user, visit)
-	if namespace != "" {
-		r.each(namespace, user, visit)
-	}
-	if len(missing) > 0 {
-		return rules, authx.Problems(missing)
-	}
-	return rules, nil
+	rules, _, err := r.held(user, namespace)
+	return rules, err
 }
 
-// OfRole lists the rules of the role that a binding in a namespace refers to.
-// ok is false where there is none.
+// held is Held; whole reports whether the list is complete but for missing roles.
+func (r *Rules) held(user *authx.Identity, namespace string) (rules []rbacv1.PolicyRule, whole bool, err error) {
+	r.read()
+	defer r.mu.RUnlock()
+	weight := 0
+	visit := func(h *held) bool {
+		return h.each(func(s *slot, _ *binding) bool {
+			if s.role == nil {
+				return true
+			}
+			if weight += s.role.weight; weight > mostHeld {
+				return false
+			}
+			rules = append(rules, s.role.rules...)
+			return true
+		})
+	}
+	whole = r.each("", user, visit) && (namespace == "" || r.each(namespace, user, visit))
+	problems := r.missing(user, namespace)
+	if !whole {
+		problems = append(problems, fmt.Sprintf("the rules of the user have more than %d bytes, not all are listed", mostHeld))
+	}
+	if len(problems) > 0 {
+		err = authx.Problems(problems)
+	}
+	return rules, whole, err
+}
+
+// OfRole lists the rules of the role to which a binding in a namespace refers. ok is false if it does not
+// exist.
 func (r *Rules) OfRole(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, ok bool) {
 	k := key{name: ref.Name}
 	if ref.Kind == "Role" {
@@ -45,16 +57,16 @@ func (r *Rules) OfRole(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.Pol
 	}
 	r.read()
 	defer r.mu.RUnlock()
-	role := r.roles[k]
-	if role == nil {
+	s := r.slots[k]
+	if s == nil || s.role == nil {
 		return nil, false
 	}
-	return role.rules, true
+	return s.role.rules, true
 }
 
 // RulesFor implements authx.RuleResolver.
 func (r *Rules) RulesFor(_ context.Context, user *authx.Identity, namespace string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
-	rules, err := r.Held(user, namespace)
+	rules, whole, err := r.held(user, namespace)
 	var resources []authx.ResourceRule
 	var paths []authx.NonResourceRule
 	for i := range rules {
@@ -66,5 +78,5 @@ func (r *Rules) RulesFor(_ context.Context, user *authx.Identity, namespace stri
 			paths = append(paths, authx.NonResourceRule{Verbs: p.Verbs, NonResourceURLs: p.NonResourceURLs})
 		}
 	}
-	return resources, paths, false, err
+	return resources, paths, !whole, err
 }

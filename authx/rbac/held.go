@@ -1,0 +1,187 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// manyBindings is how many bindings of one subject in one namespace are looked at one by one. More are
+// grouped by their roles.
+const manyBindings = 16
+
+// slot is the place of a role, which may be empty although bindings refer to it. A change of the role changes
+// nothing else.
+type slot struct {
+	key
+	role *role // nil: there is none
+	uses int   // bindings that refer to it
+}
+
+// lost reports whether bindings refer to a role that does not exist.
+func (s *slot) lost() bool { return s.role == nil && s.uses > 0 }
+
+// change changes the slot of a role. r.mu is held.
+func (r *Rules) change(k key, fn func(*slot)) *slot {
+	s := r.slots[k]
+	if s == nil {
+		s = &slot{key: k}
+		r.slots[k] = s
+	}
+	if s.lost() {
+		r.lost--
+	}
+	before := s.role
+	if fn(s); s.role != before && s.uses > 0 {
+		r.generation++
+	}
+	if s.lost() {
+		r.lost++
+	}
+	if s.role == nil && s.uses == 0 {
+		delete(r.slots, k)
+	}
+	return s
+}
+
+// held are the bindings of one namespace that name one subject.
+type held struct {
+	few    []*binding    // in order of name; unused once there are many
+	grants []*grant      // many bindings by role, in no order; nil: there are few
+	at     map[*slot]int // positions in grants
+	about  atomic.Pointer[signatures]
+}
+
+// signatures are those of the roles of grants at a generation of the rules.
+type signatures struct {
+	generation uint64
+	list       []signature
+}
+
+// grant is a role and the bindings that refer to it, in order of name.
+type grant struct {
+	slot     *slot
+	bindings []*binding
+}
+
+func (h *held) empty() bool { return len(h.few)+len(h.grants) == 0 }
+
+// each calls fn with each role and the first binding that refers to it, until fn returns false. It reports
+// whether fn never did. Few bindings are not grouped, so their roles may repeat.
+func (h *held) each(fn func(*slot, *binding) bool) bool {
+	for _, b := range h.few {
+		if !fn(b.slot, b) {
+			return false
+		}
+	}
+	for _, g := range h.grants {
+		if !fn(g.slot, g.bindings[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns a binding that allows a request; nil: none does. A nil held is empty.
+func (h *held) find(q *question, generation uint64) *binding {
+	if h == nil {
+		return nil
+	}
+	for _, b := range h.few {
+		if b.slot.role.allows(q) {
+			return b
+		}
+	}
+	if h.grants == nil {
+		return nil
+	}
+	q.keys()
+	about := h.signatures(generation)
+	for i := range about {
+		if about[i].may(q) && h.grants[i].slot.role.allows(q) {
+			return h.grants[i].bindings[0]
+		}
+	}
+	return nil
+}
+
+// signatures returns those of the roles of grants. They are made again after a change.
+func (h *held) signatures(generation uint64) []signature {
+	if known := h.about.Load(); known != nil && known.generation == generation {
+		return known.list
+	}
+	made := &signatures{generation, make([]signature, len(h.grants))}
+	for i, g := range h.grants {
+		if g.slot.role != nil {
+			made.list[i] = g.slot.role.about
+		}
+	}
+	h.about.Store(made)
+	return made.list
+}
+
+func (h *held) insert(b *binding) {
+	if h.grants != nil {
+		h.grant(b)
+		return
+	}
+	if h.few = inserted(h.few, b); len(h.few) <= manyBindings {
+		return
+	}
+	h.at = map[*slot]int{}
+	for _, b := range h.few {
+		h.grant(b)
+	}
+	h.few = nil
+}
+
+// grant adds one of many bindings.
+func (h *held) grant(b *binding) {
+	at, ok := h.at[b.slot]
+	if !ok {
+		at = len(h.grants)
+		h.about.Store(nil)
+		h.at[b.slot] = at
+		h.grants = append(h.grants, &grant{slot: b.slot})
+	}
+	g := h.grants[at]
+	g.bindings = inserted(g.bindings, b)
+}
+
+func (h *held) remove(b *binding) {
+	if h.grants == nil {
+		h.few = removed(h.few, b)
+		return
+	}
+	at, ok := h.at[b.slot]
+	if !ok {
+		return
+	}
+	g := h.grants[at]
+	if g.bindings = removed(g.bindings, b); len(g.bindings) > 0 {
+		return
+	}
+	h.about.Store(nil)
+	delete(h.at, b.slot)
+	last := len(h.grants) - 1
+	if at != last {
+		h.grants[at] = h.grants[last]
+		h.at[h.grants[at].slot] = at
+	}
+	h.grants[last] = nil
+	h.grants = h.grants[:last]
+}
+
+func inserted(list []*binding, b *binding) []*binding {
+	at, _ := slices.BinarySearchFunc(list, b.name, byName)
+	return slices.Insert(list, at, b)
+}
+
+func removed(list []*binding, b *binding) []*binding {
+	if at, there := slices.BinarySearchFunc(list, b.name, byName); there {
+		return slices.Delete(list, at, at+1)
+	}
+	return list
+}
+
+func byName(b *binding, name string) int { return strings.Compare(b.name, name) }
