@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // decides answers every question alike.
@@ -80,4 +85,66 @@ func TestUnsafeDelete(t *testing.T) {
 	}
 	f.want(404, "GET", configmaps+"/broken", "")
 	f.want(200, "GET", configmaps+"/c", "")
+}
+
+// bounds counts the reads of the head, and calls before at each.
+type bounds struct {
+	sqlstore.Driver
+	before atomic.Pointer[func()]
+	reads  atomic.Int32
+}
+
+func (b *bounds) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
+	b.reads.Add(1)
+	if before := b.before.Load(); before != nil {
+		(*before)()
+	}
+	return b.Driver.Bounds(ctx)
+}
+
+// deletes counts the deletes that are admitted.
+type deletes struct{ n *atomic.Int32 }
+
+func (deletes) Name() string                        { return "deletes" }
+func (deletes) Handles(op admission.Operation) bool { return op == admission.Delete }
+func (d deletes) Validate(context.Context, *admission.Attributes) error {
+	d.n.Add(1)
+	return nil
+}
+
+// TestDeleteCollectionAgain: a repeated delete of a collection whose objects wait for finalizers reads the head
+// of all writes once, and deletes an object that another server has replaced in the meantime.
+func TestDeleteCollectionAgain(t *testing.T) {
+	memory := storetest.NewMemory()
+	driver, admitted := &bounds{Driver: memory}, &atomic.Int32{}
+	f, other := serverOn(t, driver, deletes{admitted}), serverOn(t, memory.Again())
+	const objects = 50
+	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
+	for i := range objects {
+		f.want(201, "POST", configmaps, fmt.Sprintf(`{"metadata":{"name":"c%d","finalizers":["example.com/a"]}}`, i))
+	}
+	f.want(200, "DELETE", configmaps, "")
+	before := driver.reads.Load()
+	f.want(200, "DELETE", configmaps, "")
+	if n := driver.reads.Load() - before; n == 0 || n > 10 {
+		t.Errorf("the head was read %d times", n)
+	}
+	replace := sync.OnceFunc(func() {
+		other.want(200, "PATCH", configmaps+"/c7", `{"metadata":{"finalizers":null}}`, "Content-Type", merge)
+		other.want(404, "GET", configmaps+"/c7", "")
+		other.want(201, "POST", configmaps, `{"metadata":{"name":"c7"}}`)
+	})
+	admitted.Store(0)
+	driver.before.Store(new(func() {
+		if admitted.Load() == objects { // none of them has been confirmed
+			replace()
+		}
+	}))
+	f.want(200, "DELETE", configmaps, "")
+	if w := other.do("GET", configmaps+"/c7", ""); w.Code != 404 {
+		t.Errorf("an object that was replaced during the delete: %d %s", w.Code, w.Body)
+	}
+	if n := len(other.want(200, "GET", configmaps, "")["items"].([]any)); n != objects-1 {
+		t.Errorf("%d objects are left", n)
+	}
 }

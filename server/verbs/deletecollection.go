@@ -2,7 +2,9 @@ package verbs
 
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/writes"
 )
 
@@ -35,19 +37,34 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
-	for _, item := range p.Items {
+	for items := p.Items; len(items) > 0; {
+		marked := &writes.Marked{}
+		if err := h.deleteItems(c, req, options, items, marked); err != nil {
+			return err
+		}
+		if items, err = h.Writes.Unconfirmed(c.R.Context(), req, marked); err != nil {
+			return err
+		}
+	}
+	return h.Answers.Page(&c.Request, form, p)
+}
+
+// deleteItems deletes some items. marked takes those that are marked for deletion already: the head of all
+// writes, which a repeated delete must know of, is read once for all of them.
+func (h *Handler) deleteItems(c *Call, req *writes.Request, options *metav1.DeleteOptions, items []*cache.Item, marked *writes.Marked) error {
+	for _, item := range items {
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
 		if err := h.holdLive(c, item.Size()); err != nil {
 			return err
 		}
-		_, err := h.Writes.Delete(c.R.Context(), req, &writes.Deletion{Name: item.Name, Options: options})
+		_, err := h.Writes.Delete(c.R.Context(), req, &writes.Deletion{Name: item.Name, Options: options, Marked: marked})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
-	return h.Answers.Page(&c.Request, form, p)
+	return nil
 }
 
 // wholeCollection is a limit that no collection reaches: stock servers delete in pages, so resourceVersion means the same as in

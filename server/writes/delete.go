@@ -32,6 +32,43 @@ type Deletion struct {
 	Unread permits.Permit
 	// Unadmitted deletes bypass admission.
 	Unadmitted bool
+	// Marked, if set, takes an object that is marked already, which the caller must confirm later with
+	// Writer.Unconfirmed; nil: it is confirmed at once.
+	Marked *Marked
+}
+
+// Marked are objects to which a delete changed nothing.
+type Marked struct{ items []*cache.Item }
+
+// confirm returns an error unless an object to which the delete changes nothing is the live one among the
+// writes of all servers.
+func (w *Writer) confirm(ctx context.Context, req *Request, d *Deletion, item *cache.Item) error {
+	if d.Marked != nil {
+		d.Marked.items = append(d.Marked.items, item)
+		return nil
+	}
+	return w.Objects.Current(ctx, req.Permit, req.place(item.Name), item)
+}
+
+// Unconfirmed waits for all writes of all servers so far, once, and returns those of the marked objects that have
+// changed since they were read, as they are now: the delete must be repeated for them.
+func (w *Writer) Unconfirmed(ctx context.Context, req *Request, m *Marked) (changed []*cache.Item, err error) {
+	if len(m.items) == 0 {
+		return nil, nil
+	}
+	if err := w.Objects.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	for _, item := range m.items {
+		live, err := w.Objects.Get(req.Permit, req.place(item.Name))
+		switch {
+		case err != nil:
+			return nil, err
+		case live != nil && live.Revision != item.Revision:
+			changed = append(changed, live)
+		}
+	}
+	return changed, nil
 }
 
 // UnreadOption is the option to delete an unreadable object.
@@ -113,12 +150,12 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 	plan := w.planDelete(ctx, st, obj, options)
 	dry := len(options.DryRun) > 0
 	if plan.mark {
-		if item, err = w.mark(ctx, req, item, obj, dry); err != nil {
+		if item, err = w.mark(ctx, req, d, item, obj, dry); err != nil {
 			return nil, err
 		}
 	}
 	if plan.wait && !plan.mark && !dry { // it is marked already
-		if err := w.Objects.Current(ctx, req.Permit, req.place(item.Name), item); err != nil {
+		if err := w.confirm(ctx, req, d, item); err != nil {
 			return nil, err
 		}
 	}
@@ -208,7 +245,7 @@ func checkTerminal(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions)
 }
 
 // mark stores the object with its deletion marks. A dry run stores nothing.
-func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
+func (w *Writer) mark(ctx context.Context, req *Request, d *Deletion, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
 	rv := obj.GetResourceVersion()
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	obj.SetResourceVersion(rv)
@@ -219,7 +256,7 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 		return w.Objects.Unstored(req.place(item.Name), item.Revision, rv, value), nil
 	}
 	if w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
-		return item, w.Objects.Current(ctx, req.Permit, req.place(item.Name), item)
+		return item, w.confirm(ctx, req, d, item)
 	}
 	return w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
 		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
