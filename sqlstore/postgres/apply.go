@@ -233,7 +233,14 @@ func (d *Driver) send(ctx context.Context, c *pgx.Conn, p *pendingBatch, out []s
 		fence, marker = p.marker, nil
 	}
 	b.Queue(qCommit)
+	known := uncancelled(c)
 	err := c.SendBatch(ctx, b).Close()
+	if err == nil || refused(err) {
+		known()
+	}
+	if err == nil {
+		err = confirmed(c)
+	}
 	if err != nil && refused(err) && c.PgConn().TxStatus() != 'I' && !c.IsClosed() {
 		if _, e := c.Exec(ctx, "ROLLBACK"); e != nil {
 			c.Close(over)

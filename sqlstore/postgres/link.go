@@ -15,8 +15,11 @@ type link struct {
 	net.Conn
 	server server
 	of     *hosts
-	made   atomic.Bool  // the server has let the client in
-	sent   atomic.Int64 // when the unanswered request was sent, as time since the epoch of hosts; 0: there is none
+	made   atomic.Bool // the server has let the client in
+	writes atomic.Bool // a batch was sent whose outcome is not known
+	// unconfirmed is set by a commit that waited for a standby until somebody cancelled the wait.
+	unconfirmed atomic.Bool
+	sent        atomic.Int64 // when the unanswered request was sent, as time since the epoch of hosts; 0: there is none
 }
 
 func (l *link) Write(b []byte) (int, error) {
@@ -50,12 +53,16 @@ func (l *link) waits() time.Duration {
 }
 
 // track registers the connection that a configuration makes as a link to a server. It also sets a deadline for
-// requests that cancel the connection's statements, as they occupy a place in the pool.
+// requests that cancel the connection's statements, as they occupy a place in the pool, and prevents those that would
+// cancel a commit.
 func (h *hosts) track(c *pgconn.Config, to server) {
 	dial, after := c.DialFunc, c.AfterConnect
 	var last atomic.Pointer[link]
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if l := last.Load(); l != nil && l.made.Load() {
+			if l.writes.Load() {
+				return nil, errNotCancelled
+			}
 			ctx, cancel := context.WithTimeout(ctx, cancelTime)
 			defer cancel()
 			conn, err := dial(ctx, network, address)
@@ -164,14 +171,20 @@ func (h *hosts) silent() bool {
 	return false
 }
 
-// abandon closes the socket of a connection that the pool closes, if the server is silent. The pool would wait 15 s
-// to terminate the session, and have one connection less meanwhile.
-func (h *hosts) abandon(c *pgx.Conn) {
-	conn := c.PgConn().Conn()
+// linkOf returns the link of a connection, which every connection that choose has configured has.
+func linkOf(c *pgconn.PgConn) *link {
+	conn := c.Conn()
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
 		conn = t.NetConn()
 	}
-	if l, ok := conn.(*link); ok && l.waits() >= cancelTime {
+	l, _ := conn.(*link)
+	return l
+}
+
+// abandon closes the socket of a connection that the pool closes, if the server is silent. The pool would wait 15 s
+// to terminate the session, and have one connection less meanwhile.
+func (h *hosts) abandon(c *pgx.Conn) {
+	if l := linkOf(c.PgConn()); l != nil && l.waits() >= cancelTime {
 		h.mu.Lock()
 		h.left = time.Now()
 		h.mu.Unlock()

@@ -201,6 +201,7 @@ func (d *Driver) prepare(pc *pgxpool.Config) {
 	}
 	d.session = name[:min(len(name), 40)] + " " + d.nonce
 	pc.ConnConfig.RuntimeParams["application_name"] = d.session
+	pc.ConnConfig.OnNotice = noticed
 	if d.cfg.Poll {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		return
@@ -223,6 +224,7 @@ func (d *Driver) settings(scope string) []string {
 		set("statement_timeout", fmt.Sprint(d.cfg.StatementTimeout.Milliseconds())),
 		set("lock_timeout", fmt.Sprint(d.cfg.LockTimeout.Milliseconds())),
 		set("idle_in_transaction_session_timeout", fmt.Sprint(d.cfg.StatementTimeout.Milliseconds())),
+		set("client_min_messages", "warning"), // see confirmed
 		set("enable_seqscan", "off"),
 		set("enable_bitmapscan", "off"),
 		set("enable_hashjoin", "off"),

@@ -294,9 +294,10 @@ WHERE kv_lead.name = own.name RETURNING kv_lead.name`
 	// A notification is worth no flush of its own. It names its sender, who need not hear it.
 	qNotify = `BEGIN; SET LOCAL synchronous_commit = off; NOTIFY rowlock, '%s'; COMMIT`
 	qListen = `LISTEN rowlock`
-	// By process: few rows. Ends a session of this server that it has given up. A pooler
+	// By process: few rows. Ends a session of this server that waits for its client, which has given it up. (One that commits
+	// may wait for a standby: if it was ended, its changes would be seen before the standby has them.) A pooler
 	// gives its clients numbers of 32 bits, which are no process and too large for an integer.
-	qTerminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::bigint AND application_name = $2 AND datname = current_database()`
+	qTerminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::bigint AND application_name = $2 AND datname = current_database() AND wait_event_type = 'Client'`
 
 	// Whole-table reads for operators, never on a request's path.
 	qSizes = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL),

@@ -14,7 +14,7 @@ import (
 
 // Resolve implements sqlstore.Driver. Taking the writers' lock waits for the end
 // of the broken connection's transaction; after that its marker is there or never
-// will be.
+// will be. A synchronous standby that has confirmed the commit of Resolve has the batch too.
 func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -29,13 +29,13 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 // resolve is Resolve for a holder of mu, with a batch pending.
 func (d *Driver) resolve(ctx context.Context) (out []sqlstore.Outcome, committed bool, err error) {
 	p := d.pending
-	// The broken connection's session may still hold the lock, idle for as long as
+	// The broken connection's session may still hold the lock, and wait for its client for as long as
 	// the network hides the break from it.
 	if _, err := d.pool.Exec(ctx, qTerminate, p.pid, d.session); err != nil && !refused(err) {
 		return nil, false, fmt.Errorf("resolving a batch: %w", d.translate(ctx, err))
 	}
 	seq, marked := d.seq+1, true // d.seq+1 is the batch in question
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	err = d.confirm(ctx, func(tx pgx.Tx) error {
 		var head, base int64
 		var word string
 		if err := tx.QueryRow(ctx, qLock).Scan(&head); err != nil {
