@@ -49,6 +49,12 @@ func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error)
 
 // Apply implements sqlstore.Driver.
 func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+	// Whoever wrote a pending batch has stopped waiting for its outcome: the feed shows what it wrote.
+	if d.unresolved() {
+		if _, _, err := d.Resolve(ctx); err != nil {
+			return nil, fmt.Errorf("writing a batch: %w", err)
+		}
+	}
 	out, err := d.apply(ctx, batch, now, d.relaxed.May(batch))
 	if errors.Is(err, errReserve) {
 		return d.apply(ctx, batch, now, false)
@@ -65,9 +71,6 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time,
 		return nil, err
 	}
 	defer unlock()
-	if d.pending != nil {
-		return nil, fmt.Errorf("an earlier batch is not resolved: %w", sqlstore.ErrUncertain)
-	}
 	if err := w.exec(qBegin); err != nil {
 		return nil, fmt.Errorf("beginning a batch: %w", err)
 	}
@@ -135,6 +138,13 @@ func (d *Driver) end(w *conn) error {
 	return err
 }
 
+// unresolved reports whether the outcome of a batch is not known yet.
+func (d *Driver) unresolved() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pending != nil
+}
+
 // Resolve implements sqlstore.Driver. Where the batch is not in the table it
 // commits a new marker, which takes the batch's place in the write-ahead log.
 func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
@@ -162,6 +172,7 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	}
 	if marker[0] == p.marker {
 		d.pending = nil
+		d.version = lookAgain // if nobody waits for the outcome, the feed has to read the rows from the table
 		return p.out, true, nil
 	}
 	d.seq++

@@ -157,6 +157,31 @@ type failing struct {
 	once func()
 }
 
+// AfterCommit calls then after the next commit, before the driver looks whether the file is still there.
+func (d *Driver) AfterCommit(then func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	commit, err := d.writer.prepare(qCommit)
+	if err != nil {
+		panic(err)
+	}
+	d.writer.stmts[qCommit] = following{commit, func() {
+		d.writer.stmts[qCommit] = commit
+		then()
+	}}
+}
+
+type following struct {
+	driver.Stmt
+	then func()
+}
+
+func (f following) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	result, err := f.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+	f.then()
+	return result, err
+}
+
 func (f failing) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
 	f.once()
 	return nil, f.err

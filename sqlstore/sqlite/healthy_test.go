@@ -67,3 +67,45 @@ func TestGone(t *testing.T) {
 		}
 	}
 }
+
+// TestAnUnresolvedBatchIsForgotten: the file is away just after a commit, and the store gives up waiting for it. Once the file
+// is back, the next batch must not get the outcome of that one.
+func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "rowlock.db")}
+	d := f.Open(t).(*sqlite.Driver)
+	mustApply(t, d, put("first", "x"))
+	hints := d.Hints(t.Context())
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.AfterCommit(func() { move(f.path, f.path+".away") })
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{put("second", "x")}, time.Now()); !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatalf("a commit to a file that is away gives %v", err)
+	}
+	if _, _, err := d.Resolve(t.Context()); !errors.Is(err, sqlstore.ErrGone) {
+		t.Fatalf("the outcome is found in a file that is away: %v", err)
+	}
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{put("third", "x")}, time.Now()); !errors.Is(err, sqlstore.ErrGone) || errors.Is(err, sqlstore.ErrUncertain) {
+		t.Errorf("a batch while the file is away gives %v", err)
+	}
+	move(f.path+".away", f.path)
+	out, err := d.Apply(t.Context(), []sqlstore.Txn{put("third", "x")}, time.Now())
+	if errors.Is(err, sqlstore.ErrUncertain) {
+		out, _, err = d.Resolve(t.Context()) // as the store does
+	}
+	if err != nil || len(out) != 1 || out[0].Err != nil || out[0].Revisions[0] != 3 {
+		t.Errorf("the next batch gives %+v, %v; want revision 3", out, err)
+	}
+	wantNames(t, d, "first", "second", "third")
+	if _, committed, err := d.Resolve(t.Context()); committed || err != nil {
+		t.Errorf("Resolve has something left to find: %v, %v", committed, err)
+	}
+	select {
+	case <-hints: // the store does not know of the second batch
+	case <-time.After(2 * time.Minute):
+		t.Error("nothing tells the store to look at the table")
+	}
+}

@@ -70,6 +70,9 @@ func (d *Driver) changed() bool {
 	return true
 }
 
+// lookAgain is no data_version: changed returns true when it is called next.
+const lookAgain = -1
+
 // Later writes reuse freed pages, which steady load with steady retention needs. Beyond a quarter of the
 // file, and 16 MiB, they are returned to the file system: some at each poll without a write since the
 // previous one, and rarely while writes never pause. Compaction comes first.
