@@ -47,6 +47,8 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 			err = f.look(ctx)
 		case <-f.driver.Noticed():
 			err = f.look(ctx)
+		case <-f.looks:
+			err = f.look(ctx)
 		case <-f.again.C:
 			err = f.look(ctx)
 		case <-feeding.Done():

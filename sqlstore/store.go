@@ -148,6 +148,7 @@ type Store struct {
 	exclusive atomic.Uint64
 	queue     queue
 	heads     heads
+	looks     chan struct{} // see Look
 	own       chan []*write // committed batches, from committer to feed
 	// underway is the batch between the start of its commit and its place in own.
 	underway atomic.Pointer[[]*write]
@@ -170,6 +171,7 @@ func New(d Driver, cfg Config) *Store {
 	}
 	s.queue.wake = make(chan struct{}, 1)
 	s.heads.wake = make(chan struct{}, 1)
+	s.looks = make(chan struct{}, 1)
 	return s
 }
 
@@ -214,6 +216,15 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 		return fmt.Errorf("feeding from revision %d: %w", s.applied.Load(), failed)
 	}
 	return nil
+}
+
+// Look makes the feed look at the table. Callers that wait for a revision call it when no hint has come for a while: the
+// connection that hints come from may be dead. Calls are merged.
+func (s *Store) Look() {
+	select {
+	case s.looks <- struct{}{}:
+	default:
+	}
 }
 
 // Now returns the time of the clock that all servers of the database share, to which Op.ExpiresAt refers.

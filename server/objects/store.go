@@ -87,8 +87,23 @@ func (s *Store) Now() time.Time { return s.store.Now() }
 // Revision returns the newest revision in the cache.
 func (s *Store) Revision() int64 { return s.cache.Revision() }
 
+// hintTime is how long a wait for a revision relies on hints, which take a few milliseconds.
+const hintTime = 100 * time.Millisecond
+
 // WaitFor waits until the cache has a revision.
 func (s *Store) WaitFor(ctx context.Context, revision int64) error {
+	if s.Revision() >= revision {
+		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, hintTime)
+	err := s.cache.WaitFor(soon, revision)
+	cancel()
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if s.store != nil {
+		s.store.Look()
+	}
 	return s.cache.WaitFor(ctx, revision)
 }
 

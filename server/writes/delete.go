@@ -116,8 +116,9 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 		pinned: d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil,
 	}
 	var out *Outcome
+	var recent recency
 	err := all.run(ctx, w, func() (err error) {
-		out, err = w.tryDelete(ctx, req, d)
+		out, err = w.tryDelete(ctx, req, d, &recent)
 		return err
 	})
 	if err != nil {
@@ -127,7 +128,7 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 }
 
 // tryDelete deletes the present object.
-func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Outcome, error) {
+func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion, recent *recency) (*Outcome, error) {
 	item, err := w.Objects.Find(ctx, req.Permit, req.place(d.Name))
 	if err != nil {
 		return nil, err
@@ -135,6 +136,17 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 	if item == nil {
 		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), d.Name)
 	}
+	out, err := w.remove(ctx, req, d, item)
+	if refused(err) || err == nil && len(d.Options.DryRun) > 0 {
+		if err := recent.check(ctx, w, req.Permit, req.place(d.Name), item); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+// remove deletes an object as it was found, or marks it.
+func (w *Writer) remove(ctx context.Context, req *Request, d *Deletion, item *cache.Item) (*Outcome, error) {
 	if d.Unread.Valid() {
 		return w.discard(ctx, req, d, item)
 	}

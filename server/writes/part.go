@@ -45,20 +45,27 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{key: at.Key(), user: req.User.Name, dry: req.DryRun}
 	var obj kinds.Object
+	var recent recency
 	err := all.run(ctx, w, func() (err error) {
-		obj, err = w.tryRewrite(ctx, req, at, fn)
+		obj, err = w.tryRewrite(ctx, req, at, fn, &recent)
 		return err
 	})
 	return obj, err
 }
 
 // tryRewrite rewrites the present object.
-func (w *Writer) tryRewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error) (kinds.Object, error) {
+func (w *Writer) tryRewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error, recent *recency) (kinds.Object, error) {
 	obj, item, err := w.Objects.Live(ctx, req.Permit, at)
 	if err != nil {
 		return nil, err
 	}
-	if err := fn(obj); err != nil {
+	err = fn(obj)
+	if refused(err) || err == nil && req.DryRun {
+		if err := recent.check(ctx, w, req.Permit, at, item); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
 		return obj, err
 	}
 	if req.DryRun {

@@ -43,7 +43,7 @@ type Change struct {
 	// unadmitted writes bypass admission.
 	unadmitted bool
 	creates    permits.Permit // to create the object; zero until authorized
-	caughtUp   bool           // an attempt has waited for every write of all servers
+	recency    recency
 }
 
 // Update repeats a change until it is stored, refused, or conflicts with the resource version of the client,
@@ -78,22 +78,28 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		return w.createByUpdate(ctx, req, ch)
 	}
 	out, err := w.change(ctx, req, ch, item)
-	if refused(err) {
-		if err := w.current(ctx, req, ch, item); err != nil {
+	if refused(err) || err == nil && req.DryRun {
+		if err := ch.recency.check(ctx, w, req.Permit, req.place(req.Name), item); err != nil {
 			return nil, err
 		}
 	}
 	return out, err
 }
 
-// current must be called before a refusal, or an answer that nothing has changed: another server may have changed the object
-// before the request. After the first call, items are newer than the request, and their later changes do not matter.
-func (w *Writer) current(ctx context.Context, req *Request, ch *Change, item *cache.Item) error {
-	if ch.caughtUp {
+// recency ensures that a write which stores nothing is answered by what all servers had written before the request. A commit
+// needs no such check: it fails if another server has changed the object.
+type recency struct {
+	caughtUp bool // an attempt has waited for every write of all servers
+}
+
+// check must be called before a refusal, the answer to a dry run, or an answer that nothing has changed. After the first call,
+// items are newer than the request, and their later changes do not matter.
+func (r *recency) check(ctx context.Context, w *Writer, p permits.Permit, at objects.Place, item *cache.Item) error {
+	if r.caughtUp {
 		return nil
 	}
-	ch.caughtUp = true
-	return w.Objects.Current(ctx, req.Permit, req.place(req.Name), item)
+	r.caughtUp = true
+	return w.Objects.Current(ctx, p, at, item)
 }
 
 // refused reports whether an error refuses a write because of its content or that of the object.
@@ -236,7 +242,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *ca
 		return &Outcome{Object: obj}, nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		if err := w.current(ctx, req, ch, item); err != nil {
+		if err := ch.recency.check(ctx, w, req.Permit, at, item); err != nil {
 			return nil, err
 		}
 		return &Outcome{Item: item, Object: obj}, nil

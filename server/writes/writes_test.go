@@ -48,8 +48,13 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
+	return newDeskOn(t, storetest.NewMemory())
+}
+
+func newDeskOn(t *testing.T, driver sqlstore.Driver) *desk {
+	t.Helper()
 	catalogue := kinds.NewCatalogue(builtin.Resources())
-	store := sqlstore.New(storetest.NewMemory(), sqlstore.Config{})
+	store := sqlstore.New(driver, sqlstore.Config{})
 	c := cache.New(catalogue)
 	ctx, cancel := context.WithCancel(context.Background())
 	from, err := c.Load(ctx, store)
