@@ -117,22 +117,17 @@ func (e *evicting) run() error {
 	}
 }
 
-// pod finds the pod. If the cache has another one than the client means, it may not have seen another
-// server's writes yet: then pod waits for them, before it is decided whether the pod needs a budget.
+// pod finds the pod, after the cache has every write of all servers: they decide whether the pod needs a budget, and which
+// budgets there are.
 func (e *evicting) pod() (*corev1.Pod, error) {
-	for behind := true; ; behind = false {
-		obj, _, err := e.h.Objects.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
-		if err != nil {
-			return nil, err
-		}
-		pod := obj.(*corev1.Pod)
-		if !behind || asExpected(pod, e.options.Preconditions) == nil {
-			return pod, nil
-		}
-		if err := e.h.Objects.CatchUp(e.c.Context()); err != nil {
-			return nil, err
-		}
+	if err := e.h.Objects.CatchUp(e.c.Context()); err != nil {
+		return nil, err
 	}
+	obj, _, err := e.h.Objects.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Pod), nil
 }
 
 // needsBudget reports whether a pod counts for its budget: it does not before it runs, nor after it has

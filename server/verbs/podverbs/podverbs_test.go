@@ -24,6 +24,8 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // site is a server with nodes that are reached in a way of the test's own.
@@ -32,9 +34,10 @@ type site struct {
 	url string
 }
 
-func newSite(t *testing.T, k podverbs.Kubelet) *site {
+func newSite(t *testing.T, k podverbs.Kubelet, options ...func(*server.Config)) *site {
 	t.Helper()
-	s := servertest.Start(t, servertest.Plain(nil), func(c *server.Config) { c.Special = podverbs.Handlers(k) })
+	options = append(options, servertest.Plain(nil), func(c *server.Config) { c.Special = podverbs.Handlers(k) })
+	s := servertest.Start(t, options...)
 	return &site{t: t, url: s.WithoutTLS()}
 }
 
@@ -236,6 +239,32 @@ func TestEvictionWithinBudget(t *testing.T) {
 	s.budget("second", `{"matchExpressions": [{"key": "app", "operator": "Exists"}]}`, "")
 	if code, st, _ := s.evict("b", ""); code != 500 || !strings.HasPrefix(st.Message, "This pod has more than one PodDisruptionBudget") {
 		t.Errorf("two budgets: %d %+v", code, st)
+	}
+}
+
+// TestEvictionBehind: a server respects a budget that another server has stored, also if it has not heard of it yet.
+func TestEvictionBehind(t *testing.T) {
+	memory := storetest.NewMemory()
+	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory, sqlstore.Config{}), servertest.Idle)
+	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.Deaf{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
+	for _, name := range []string{"a", "b"} {
+		first.pod(name, `, "nodeName": "n"`)
+	}
+	first.running("a", true)
+	second.get("a") // and waits for all writes so far
+	first.budget("db", `{"matchLabels": {"app": "db"}}`, `{"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}`)
+	for _, options := range []string{"", `, "deleteOptions": {"dryRun": ["All"]}`} {
+		if code, st, _ := second.evict("a", options); code != 429 {
+			t.Errorf("a pod that the budget protects%s: %d %+v", options, code, st)
+		}
+	}
+	first.running("b", true)
+	if code, st, _ := second.evict("b", `, "deleteOptions": {"dryRun": ["All"]}`); code != 429 {
+		t.Errorf("a dry run for a pod that runs now: %d %+v", code, st)
+	}
+	first.must("PATCH", pods+"/b", `{"metadata": {"labels": {"app": "other"}}}`)
+	if code, st, _ := second.evict("b", ""); code != 201 {
+		t.Errorf("a pod that the budget does not protect any more: %d %+v", code, st)
 	}
 }
 
