@@ -18,8 +18,8 @@ import (
 type Expected struct {
 	GVK schema.GroupVersionKind // also sets missing fields to defaults
 	// Known reports whether the server has a Go type for a kind, and makes a new object of
-	// it where it can. It chooses between the refusals of a body of another kind, which
-	// must be one to be refused as such; nil knows none.
+	// it if possible. It determines the error for a body of another kind; nil knows
+	// none.
 	Known func(schema.GroupVersionKind) (obj runtime.Object, known bool)
 	// AnyKind takes a body of any kind of the expected version, but one must be
 	// stated: custom resources, whose kind is a matter of validation.
@@ -64,7 +64,7 @@ func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictn
 			obj.GetObjectKind().SetGroupVersionKind(want.GVK)
 			return want.GVK, nil, nil
 		}
-		// Something is wrong: find out and say it the careful way.
+		// Find the error by the exact decoder.
 		reflect.ValueOf(obj).Elem().SetZero()
 	}
 	if convert, ok := c.(Converter); ok {
@@ -212,7 +212,7 @@ func otherVersion(gvk schema.GroupVersionKind, problems []string, want Expected,
 // the body states, or zero if it states none.
 func DecodeError(err error, found schema.GroupVersionKind, wantKind string, body []byte) error {
 	if apierrors.IsRequestEntityTooLargeError(err) {
-		return err // it says all
+		return err // it is complete
 	}
 	if found.Kind != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", found.Kind, found.Version, wantKind, err))

@@ -41,9 +41,9 @@ type Codec interface {
 	// Kind reads only the kind and API version, in exactly the way and with exactly
 	// the errors a stock server does. Missing values are empty, not errors.
 	Kind(data []byte) (schema.GroupVersionKind, error)
-	// Weigh is how much memory the values in data may take as an obj, at most: see
-	// package budget. It is cheap, and to be asked before anything else looks at data
-	// that comes from a client. The error says that they are too much for any form.
+	// Weigh returns an upper bound of the memory of the values in data as an obj: see
+	// package budget. It is cheap; call it before anything else reads data of a
+	// client. The error means that they are too much for any form.
 	Weigh(data []byte, obj runtime.Object) (int64, error)
 	// Decode reads data into obj. problems are the unknown and duplicate fields, in
 	// the words of a stock server ("unknown field \"spec.foo\""), unless s is Ignore.
@@ -56,9 +56,9 @@ type Codec interface {
 
 // Quick is a Codec with a faster way for most input.
 type Quick interface {
-	// DecodeClean reads data into obj, an empty object without kind and version, if
-	// there is nothing to say about it: no error, and no problem. Kind would then
-	// give the kind and version that obj has. On false obj is half filled. Strings of
+	// DecodeClean reads data into obj, an empty object without kind and version, if data
+	// has no error and no problem, and the kind and version of
+	// obj. On false obj is half filled. Strings of
 	// obj may be parts of data, which must not change any more.
 	DecodeClean(data []byte, obj runtime.Object) bool
 }

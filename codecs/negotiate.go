@@ -18,7 +18,7 @@ import (
 // Form is a negotiated form of an answer.
 type Form struct {
 	Type   string                  // JSON, YAML, Protobuf or CBOR
-	As     schema.GroupVersionKind // the asked-for transform; zero for the object itself
+	As     schema.GroupVersionKind // the requested transform; zero for the object itself
 	Pretty bool                    // indented; JSON only
 }
 
@@ -67,8 +67,7 @@ func metaVersion(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == metav1.GroupName && (gvk.Version == "v1" || gvk.Version == "v1beta1")
 }
 
-// Negotiate finds the form that an Accept header asks for among the offered ones,
-// or a 406.
+// Negotiate selects the form by an Accept header among the offered ones, or returns a 406.
 func Negotiate(r *http.Request, offer Offer) (Form, error) {
 	form, ok := negotiate(r.Header.Get("Accept"), offer)
 	if !ok {
@@ -358,8 +357,8 @@ func parseClause(part string) (clause, bool) {
 	return c, true
 }
 
-// maxParams is how many parameters of a clause are looked at. Clients send three or four;
-// a header may have a hundred thousand.
+// maxParams limits the parameters of a clause that are read. Clients send three or four; a header may have a hundred
+// thousand.
 const maxParams = 64
 
 // set keeps the last value of a repeated parameter.

@@ -15,7 +15,7 @@ type List struct {
 	// NoItems writes the items as null, or leaves them out: a stock server answers so where it
 	// never allocated them. No item may follow.
 	NoItems bool
-	// Count is how many items follow, Size how many bytes they take: the sum of ItemSize of each.
+	// Count is the number of items, Size the number of their bytes: the sum of ItemSize of each.
 	// JSON needs neither.
 	Count, Size int
 }
@@ -26,7 +26,7 @@ type List struct {
 // A list is: AppendListHead; for each item AppendItemHead and then the bytes of the item; AppendListTail.
 // Appended bytes may be written and dropped at any point between.
 type Streamer interface {
-	// Message is an object as it is kept: whole JSON, or a Protobuf or CBOR message without its
+	// Message encodes an object for the cache: as whole JSON, or as a Protobuf or CBOR message without its
 	// kind and API version.
 	Message(obj runtime.Object) ([]byte, error)
 	// AppendObject appends a message as the body of an answer. JSON has no newline behind it.
@@ -35,7 +35,7 @@ type Streamer interface {
 	AppendListHead(dst []byte, l *List) ([]byte, error)
 	// AppendItemHead appends the part before an item of size bytes.
 	AppendItemHead(dst []byte, first bool, size int) []byte
-	// ItemSize is how many bytes an item of size bytes adds to List.Size.
+	// ItemSize returns the number of bytes that an item of size bytes adds to List.Size.
 	ItemSize(size int) int
 	// AppendListTail appends the part after the items, in JSON without a newline.
 	AppendListTail(dst []byte, l *List) []byte

@@ -22,9 +22,9 @@ func TestDefaultPriorityClass(t *testing.T) {
 	s.Must("POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"default"}}`)
 	class := func() (name string, decoded int64) {
 		created++
-		before := s.Cache.JSON().Taken(jsoncodec.Decode, jsoncodec.Own)
+		before := s.Cache.JSON().Count(jsoncodec.Decode, jsoncodec.Fast)
 		got := string(s.Must("POST", path, fmt.Sprintf(`{"metadata":{"name":"p%d"},"spec":{"containers":[{"name":"c","image":"i:1"}]}}`, created)))
-		decoded = s.Cache.JSON().Taken(jsoncodec.Decode, jsoncodec.Own) - before
+		decoded = s.Cache.JSON().Count(jsoncodec.Decode, jsoncodec.Fast) - before
 		_, rest, _ := strings.Cut(got, `"priorityClassName":"`)
 		name, _, _ = strings.Cut(rest, `"`)
 		return name, decoded

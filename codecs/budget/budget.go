@@ -22,7 +22,7 @@ const leastShare = 2 * Memory
 // Small is the weight of a body that need not wait, and is not worth a closer look.
 const Small = 8 << 20
 
-// askEvery is after how many steps the context is asked whether anybody still waits.
+// askEvery is the number of steps between checks of the context.
 const askEvery = 4096
 
 // Budget is the remaining part of the bound for one piece of work. A nil Budget is unlimited. It is for one
@@ -34,11 +34,11 @@ type Budget struct {
 	until int64 // check ctx when no more than this is left
 }
 
-// New makes the budget of a piece of work of a request. what names it in the error, as in
-// "the merge patch needs too much work".
+// New returns the budget of a part of a request. what names it in the error, as in "the merge patch needs too much
+// work".
 func New(ctx context.Context, what string) *Budget { return Of(ctx, what, Work) }
 
-// Of makes a budget of so many steps.
+// Of returns a budget of a number of steps.
 func Of(ctx context.Context, what string, steps int64) *Budget {
 	return &Budget{ctx: ctx, what: what, left: steps, until: steps}
 }
@@ -58,7 +58,7 @@ func (b *Budget) Spend(n int) error {
 	return b.ctx.Err()
 }
 
-// Spent returns how many of the given steps are gone; for tests.
+// Spent returns the number of spent steps; for tests.
 func (b *Budget) Spent(steps int64) int64 { return steps - b.left }
 
 // TooMuch is the refusal of a request that would cost too much: a 413.

@@ -68,7 +68,7 @@ func Nested(data []byte, t reflect.Type) error {
 // TooNested is the error for a body that would be read again too often.
 func TooNested() error { return TooMuch("the schemas in the body nest too deep for their size") }
 
-// maxDepth is how deep the readers of JSON and YAML follow.
+// maxDepth limits the nesting in JSON and YAML.
 const maxDepth = 10_000
 
 // TooDeep reports whether a text has more nested brackets than any JSON or YAML decoder would follow, however
@@ -91,7 +91,7 @@ func TooDeep(data []byte) bool {
 
 var recursive sync.Map // reflect.Type -> bool
 
-// Recursive tells types that can hold values of a type inside of another of the same.
+// Recursive reports whether a type can hold values of a type inside of other values of it.
 func Recursive(t reflect.Type) bool {
 	if known, ok := recursive.Load(t); ok {
 		return known.(bool)

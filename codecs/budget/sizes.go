@@ -67,7 +67,7 @@ func (s Sizes) Recorded() int64 { return 4<<20 + s.more }
 // the values that are made of it.
 func Large(n int) bool { return n > DefaultBody }
 
-// Copies returns how many bytes the copies of a large body or object may take on its way: as it came, decoded, encoded, stored.
+// Copies returns the bytes for all copies of a large body or object: received, decoded, encoded, stored.
 func Copies(n int) int64 {
 	if !Large(n) {
 		return 0

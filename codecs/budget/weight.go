@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Memory is how much the values of one body of at most DefaultBody bytes may take. Decoding takes about twice
-// as much for a moment.
+// Memory limits the memory of the values of one body of at most DefaultBody bytes. Decoding briefly takes about twice as
+// much.
 const Memory = 96 << 20
 
 // MemoryOf returns how much the values of a body of n bytes may take. Each byte above DefaultBody may take twelve: an

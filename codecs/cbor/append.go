@@ -39,7 +39,7 @@ func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
 		return append(dst, raw...)
 	}
 	if kind == "" {
-		return appendTurned(dst, raw, n, head)
+		return appendReordered(dst, raw, n, head)
 	}
 	dst = appendHead(dst, object, n+2)
 	if coin() {
@@ -50,8 +50,8 @@ func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
 	return appendPairs(dst, "kind", kind, "apiVersion", apiVersion)
 }
 
-// appendTurned appends a map whose first member may have become its last.
-func appendTurned(dst, raw []byte, members uint64, head int) []byte {
+// appendReordered appends a map whose first member may have become its last.
+func appendReordered(dst, raw []byte, members uint64, head int) []byte {
 	dst = append(dst, raw[:head]...)
 	if members < 2 || coin() {
 		return append(dst, raw[head:]...)

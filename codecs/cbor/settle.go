@@ -41,7 +41,7 @@ func unmarshal(data []byte, v any) error {
 	return direct.Unmarshal(data, v)
 }
 
-// settle comes before each use of apimachinery's encoder and decoder.
+// settle must be called before each use of apimachinery's encoder and decoder.
 func settle(v any) {
 	if t := reflect.TypeOf(v); t != nil {
 		if _, ok := settled.Load(t); !ok {

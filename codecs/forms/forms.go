@@ -15,7 +15,7 @@ import (
 // Forms are the wire forms of a server. The zero value reads and writes JSON with the standard
 // packages, and has no CBOR.
 type Forms struct {
-	JSON json.Codec // also behind the other forms, which come from and go to JSON
+	JSON json.Codec // also used by the other forms, which are converted from and to JSON
 	CBOR bool       // serve CBOR: the feature gate CBORServingAndStorage
 }
 

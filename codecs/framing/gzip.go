@@ -93,8 +93,7 @@ func Unpacked(data []byte, most int, room func(bytes int) bool) ([]byte, error) 
 	}
 }
 
-// Body writes one answer. It compresses if more than CompressFrom bytes come and
-// the client takes gzip; smaller bodies go out as they are. It is for one
+// Body writes one answer. It compresses bodies of more than CompressFrom bytes if the client accepts gzip. It is for one
 // goroutine; Close must be called.
 type Body struct {
 	w       http.ResponseWriter

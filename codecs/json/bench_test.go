@@ -40,7 +40,7 @@ func BenchmarkDecode(b *testing.B) {
 			})
 		}
 		run("rowlock", func(data []byte, obj runtime.Object) error {
-			_, err := own.Decode(data, obj, codecs.Strict)
+			_, err := fast.Decode(data, obj, codecs.Strict)
 			return err
 		})
 		run("sigs", func(data []byte, obj runtime.Object) error {
@@ -58,7 +58,7 @@ func BenchmarkCanonical(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body.data)))
 			for b.Loop() {
-				if _, ok := own.Canonical(body.data, obj); !ok {
+				if _, ok := fast.Canonical(body.data, obj); !ok {
 					b.Fatal("refused")
 				}
 			}
@@ -77,7 +77,7 @@ func BenchmarkEncode(b *testing.B) {
 			var buf []byte
 			for b.Loop() {
 				var err error
-				if buf, err = own.Encode(buf[:0], obj); err != nil {
+				if buf, err = fast.Encode(buf[:0], obj); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -98,14 +98,14 @@ func BenchmarkWeigh(b *testing.B) {
 	data := []byte(pod)
 	b.Run("weigh", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := codecs.Weigh(own, data, &corev1.Pod{}); err != nil {
+			if _, err := codecs.Weigh(fast, data, &corev1.Pod{}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("decode", func(b *testing.B) {
 		for b.Loop() {
-			if !own.DecodeClean(data, &corev1.Pod{}) {
+			if !fast.DecodeClean(data, &corev1.Pod{}) {
 				b.Fatal("not clean")
 			}
 		}

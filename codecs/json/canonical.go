@@ -30,8 +30,8 @@ type Identity struct {
 // standard decoder. For a nil obj, and an unstructured one, names ascend and the metadata is that of any
 // object. The identity's strings are parts of data.
 func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool) {
-	if !c.goesOwn() {
-		c.took(Check, Standard)
+	if !c.fastPathEnabled() {
+		c.count(Check, Standard)
 		return id, false
 	}
 	way := c.try(Check, reflect.TypeOf(obj), func() bool {
@@ -47,7 +47,7 @@ func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool)
 		})
 		return end == len(data)
 	})
-	return id, way == Own
+	return id, way == Fast
 }
 
 // checking is one walk.
@@ -68,7 +68,7 @@ type order bool
 
 const (
 	asDeclared order = false // as the fields of the type
-	rising     order = true  // by name, as in maps
+	byName     order = true  // by name, as in maps
 )
 
 type rootKey struct{ t reflect.Type } // nil: of no type
@@ -79,7 +79,7 @@ func (pl *plans) rootChecker(key rootKey) checker {
 	}
 	how := asDeclared
 	if key.t == nil {
-		how = rising
+		how = byName
 	}
 	named := map[string]checker{
 		"name":      text(func(id *Identity) *string { return &id.Name }),
@@ -117,7 +117,7 @@ func (pl *plans) structChecker(t reflect.Type, how order) checker {
 	}
 	lazy := d.(*lazyChecker)
 	return func(c *checking, i int) int {
-		lazy.once.Do(func() { lazy.fn = remembering(pl.newStructChecker(lazy.t, lazy.how, nil)) })
+		lazy.once.Do(func() { lazy.fn = memoized(pl.newStructChecker(lazy.t, lazy.how, nil)) })
 		return lazy.fn(c, i)
 	}
 }
@@ -173,7 +173,7 @@ func (pl *plans) newChecker(t reflect.Type, how order) checker {
 		if t.Key().Kind() == reflect.String && !customDecoding(t.Key()) {
 			elem := pl.newChecker(t.Elem(), how)
 			return orNull(func(c *checking, i int) int {
-				return c.rising(i, func(string) checker { return elem })
+				return c.sortedObject(i, func(string) checker { return elem })
 			})
 		}
 	}
@@ -199,7 +199,7 @@ func notNull(f checker) checker {
 	}
 }
 
-// otherChecker asks the exact decoder.
+// otherChecker checks by the exact decoder.
 func (pl *plans) otherChecker(t reflect.Type) checker {
 	return func(c *checking, i int) int {
 		end := checkRaw(c, i)
@@ -241,7 +241,7 @@ func (pl *plans) newStructChecker(t reflect.Type, how order, special map[string]
 		}
 		fields = append(fields, checkedField{f.name, value, required})
 	}
-	if how == rising {
+	if how == byName {
 		slices.SortFunc(fields, func(a, b checkedField) int { return strings.Compare(a.name, b.name) })
 	}
 	for i, f := range fields {
@@ -276,7 +276,7 @@ func (pl *plans) newStructChecker(t reflect.Type, how order, special map[string]
 // newTreeChecker checks an object of no type, but for the members in special.
 func newTreeChecker(special map[string]checker) checker {
 	return func(c *checking, i int) int {
-		return c.rising(i, func(name string) checker {
+		return c.sortedObject(i, func(name string) checker {
 			if f := special[name]; f != nil {
 				return f
 			}

@@ -17,8 +17,8 @@ const (
 	rememberLeast = 48      // bytes of a value: comparing less is no gain
 	rememberMost  = 2 << 10 // bytes of a value
 	rememberAll   = 1 << 20 // bytes of all
-	rememberOften = 8       // values in a row that were not known, after which few are kept: they do not look alike
-	rememberRare  = 64      // one in so many
+	rememberOften = 8       // consecutive new values after which few are cached: they are not similar
+	rememberRare  = 64      // then one in this many is cached
 )
 
 // memory holds accepted values, by place. It is used by one walk at a time.
@@ -45,9 +45,9 @@ var (
 	places   atomic.Int64
 )
 
-// remembering returns a checker of values that are often equal. Whether it accepts a text must not depend on the
+// memoized returns a checker that caches results, for values that are often equal. Its result must not depend on the
 // context, and it must not keep the text.
-func remembering(f checker) checker {
+func memoized(f checker) checker {
 	at := int(places.Add(1)) - 1
 	return func(c *checking, i int) int {
 		if end := c.memory.known(at, c, i); end >= 0 {

@@ -10,7 +10,7 @@ import (
 // counted returns a checker that remembers, of balanced texts, and how often it had to walk.
 func counted() (check checker, walks *int) {
 	walks = new(int)
-	return remembering(func(c *checking, i int) int {
+	return memoized(func(c *checking, i int) int {
 		*walks++
 		return checkRaw(c, i)
 	}), walks

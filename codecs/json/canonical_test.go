@@ -40,7 +40,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 			}
 			sample.Fill(r, obj)
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
-			data, err := own.Append(nil, obj)
+			data, err := fast.Append(nil, obj)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 				continue // a sample that cannot be read back proves nothing
 			}
 			written++
-			id, ok := own.Canonical(data, newObject())
+			id, ok := fast.Canonical(data, newObject())
 			if ok {
 				accepted++
 				meta := obj.(metav1.Object)
@@ -60,7 +60,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 			}
 			for range 20 {
 				bad := sample.Damage(r, data)
-				if _, ok := own.Canonical(bad, newObject()); !ok {
+				if _, ok := fast.Canonical(bad, newObject()); !ok {
 					continue
 				}
 				damaged++
@@ -76,7 +76,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if id2, ok := own.Canonical(data, &unstructured.Unstructured{}); ok && id.Name != "" && id2 != id {
+			if id2, ok := fast.Canonical(data, &unstructured.Unstructured{}); ok && id.Name != "" && id2 != id {
 				t.Fatalf("as a tree: %v, want %v: %s", id2, id, data)
 			}
 		}
@@ -91,7 +91,7 @@ type strictError struct{ problems []string }
 func (e *strictError) Error() string { return strings.Join(e.problems, "; ") }
 
 func strictly(data []byte, obj runtime.Object) error {
-	problems, err := own.Decode(data, obj, codecs.Strict)
+	problems, err := fast.Decode(data, obj, codecs.Strict)
 	if err == nil && len(problems) > 0 {
 		err = &strictError{problems}
 	}
@@ -125,7 +125,7 @@ func TestCanonical(t *testing.T) {
 		{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, false},
 		{`null`, false}, {``, false}, {`{`, false}, {`{}`, true},
 	} {
-		if _, ok := own.Canonical([]byte(c.data), &corev1.ConfigMap{}); ok != c.want {
+		if _, ok := fast.Canonical([]byte(c.data), &corev1.ConfigMap{}); ok != c.want {
 			t.Errorf("%s: %v", c.data, ok)
 		}
 	}
@@ -139,7 +139,7 @@ func TestCanonical(t *testing.T) {
 		{`{"apiVersion":"a/v1","kind":7,"metadata":{"name":"x"}}`, false},
 		{strings.Repeat(`{"a":`, 500) + `1` + strings.Repeat(`}`, 500), false},
 	} {
-		id, ok := own.Canonical([]byte(c.data), nil)
+		id, ok := fast.Canonical([]byte(c.data), nil)
 		if ok != c.want {
 			t.Errorf("%s: %v", c.data, ok)
 		}
@@ -161,7 +161,7 @@ func TestCanonicalNulls(t *testing.T) {
 		codec                 json.Codec
 		null, absent, emptied bool
 	}{
-		"all fields":    {own, true, true, true},
+		"all fields":    {fast, true, true, true},
 		"without nulls": {json.New(json.Settings{View: view.New(none, none, true)}), false, true, false},
 		"with nulls":    {json.New(json.Settings{View: view.New(none, nulls, true)}), true, false, false},
 	} {

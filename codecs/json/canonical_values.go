@@ -16,14 +16,14 @@ import (
 func checkAny(c *checking, i int) int {
 	switch c.at(i) {
 	case '{':
-		return c.rising(i, func(string) checker { return checkAny })
+		return c.sortedObject(i, func(string) checker { return checkAny })
 	case '[':
 		return c.array(i, checkAny)
 	}
 	return checkScalar(c, i)
 }
 
-// checkRaw checks a value that is kept as it is written.
+// checkRaw checks a value that is stored as text.
 func checkRaw(c *checking, i int) int {
 	end := scan.Tight.Value(c.data, i, decodeDepth-c.depth)
 	if end < 0 || !validText(c.text[i:end]) {
@@ -33,7 +33,7 @@ func checkRaw(c *checking, i int) int {
 }
 
 // checkFields is checkRaw for managed fields, which have few different values.
-var checkFields = remembering(checkRaw)
+var checkFields = memoized(checkRaw)
 
 func checkScalar(c *checking, i int) int {
 	if c.at(i) == '"' {
@@ -42,8 +42,8 @@ func checkScalar(c *checking, i int) int {
 	return scan.Tight.Value(c.data, i, 0)
 }
 
-// rising is object for names that must rise.
-func (c *checking) rising(i int, value func(name string) checker) int {
+// sortedObject is object for sorted names.
+func (c *checking) sortedObject(i int, value func(name string) checker) int {
 	last, first := "", true
 	return c.object(i, func(name string) checker {
 		if !first && name <= last {
@@ -170,7 +170,7 @@ func checkQuantity(c *checking, i int) int {
 	return end
 }
 
-// simple knows the quantities that are most of all: few digits, and a suffix.
+// simple recognizes the most frequent quantities: few digits, and a suffix.
 func simple(text string) bool {
 	n := 0
 	for n < len(text) && text[n] >= '0' && text[n] <= '9' {

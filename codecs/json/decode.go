@@ -191,7 +191,7 @@ func (pl *plans) newSliceDecoder(t reflect.Type) decoder {
 	}
 }
 
-// roomAtOnce is how many bytes of a list are set aside before there is a second item.
+// roomAtOnce limits the initial allocation for a list, in bytes.
 const roomAtOnce = 1 << 10
 
 func (pl *plans) newMapDecoder(t reflect.Type) decoder {
@@ -239,11 +239,11 @@ type fieldDecoder struct {
 	offset uintptr
 	value  decoder
 
-	optional bool // with a view: it is left out where it is empty, unless the view wants null
-	null     bool // the view wants null
+	optional bool // with a view: omitted if empty, unless the view has null
+	null     bool // the view has null
 }
 
-// looksAhead is how many fields are compared with a name before it is looked up.
+// looksAhead is the number of fields that are compared with a name before a map look-up.
 const looksAhead = 8
 
 func (pl *plans) newStructDecoder(t reflect.Type) decoder {

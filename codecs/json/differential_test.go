@@ -23,7 +23,7 @@ func sameDecode(t *testing.T, data []byte, newObject func() runtime.Object) {
 	sameTree(t, data)
 	for _, s := range []codecs.Strictness{codecs.Ignore, codecs.Warn} {
 		got := newObject()
-		gotProblems, gotErr := own.Decode(data, got, s)
+		gotProblems, gotErr := fast.Decode(data, got, s)
 		want := newObject()
 		var wantProblems []string
 		var wantErr error
@@ -54,7 +54,7 @@ func sameDecode(t *testing.T, data []byte, newObject func() runtime.Object) {
 func sameTree(t *testing.T, data []byte) {
 	t.Helper()
 	got := &unstructured.Unstructured{}
-	gotProblems, gotErr := own.Decode(data, got, codecs.Strict)
+	gotProblems, gotErr := fast.Decode(data, got, codecs.Strict)
 	want := map[string]any{}
 	strict, wantErr := exact.UnmarshalStrict(data, &want)
 	var wantProblems []string
@@ -68,24 +68,24 @@ func sameTree(t *testing.T, data []byte) {
 
 func TestUnmarshal(t *testing.T) {
 	var tree map[string]any
-	if _, err := own.Unmarshal([]byte(`{"a":1,"b":1e2}`), &tree, codecs.Strict); err != nil || !reflect.DeepEqual(tree, map[string]any{"a": int64(1), "b": 100.0}) {
+	if _, err := fast.Unmarshal([]byte(`{"a":1,"b":1e2}`), &tree, codecs.Strict); err != nil || !reflect.DeepEqual(tree, map[string]any{"a": int64(1), "b": 100.0}) {
 		t.Error(tree, err)
 	}
 	// Existing values stay, as with encoding/json.
-	if _, err := own.Unmarshal([]byte(`{"c":null}`), &tree, codecs.Strict); err != nil || len(tree) != 3 {
+	if _, err := fast.Unmarshal([]byte(`{"c":null}`), &tree, codecs.Strict); err != nil || len(tree) != 3 {
 		t.Error(tree, err)
 	}
 	meta := metav1.ObjectMeta{Name: "x"}
-	if _, err := own.Unmarshal([]byte(`{"namespace":"y"}`), &meta, codecs.Strict); err != nil || meta.Name != "x" || meta.Namespace != "y" {
+	if _, err := fast.Unmarshal([]byte(`{"namespace":"y"}`), &meta, codecs.Strict); err != nil || meta.Name != "x" || meta.Namespace != "y" {
 		t.Error(meta, err)
 	}
 	meta = metav1.ObjectMeta{}
-	problems, err := own.Unmarshal([]byte(`{"name":"y","name":"z","nam":1}`), &meta, codecs.Strict)
+	problems, err := fast.Unmarshal([]byte(`{"name":"y","name":"z","nam":1}`), &meta, codecs.Strict)
 	if err != nil || meta.Name != "z" || !reflect.DeepEqual(problems, []string{`duplicate field "name"`, `unknown field "nam"`}) {
 		t.Error(meta, problems, err)
 	}
 	var list []any
-	if _, err := own.Unmarshal([]byte(`[1]`), &list, codecs.Strict); err != nil || len(list) != 1 {
+	if _, err := fast.Unmarshal([]byte(`[1]`), &list, codecs.Strict); err != nil || len(list) != 1 {
 		t.Error(list, err)
 	}
 }
@@ -166,7 +166,7 @@ func FuzzDecode(f *testing.F) {
 func sameEncode(t *testing.T, obj any) {
 	t.Helper()
 	want, wantErr := stdjson.Marshal(obj)
-	got, gotErr := own.Append([]byte("x"), obj)
+	got, gotErr := fast.Append([]byte("x"), obj)
 	if (wantErr == nil) != (gotErr == nil) || string(got) != "x"+string(want) && !bytes.Equal(respelled(got[1:]), want) {
 		t.Fatalf("%T: %v, want %v\n%s", obj, gotErr, wantErr, cmp.Diff(string(want), string(got[1:])))
 	}

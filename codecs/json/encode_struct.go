@@ -80,10 +80,10 @@ func (pl *plans) structFields(t reflect.Type, base uintptr) ([]fieldEncoder, boo
 		e := fieldEncoder{name: `"` + name + `":`, offset: base + f.Offset, value: pl.newEncoder(f.Type)}
 		left := strings.Split(options, ",")
 		if slices.Contains(left, "omitempty") {
-			e.empty = emptiness(f.Type)
+			e.empty = emptyTest(f.Type)
 		}
 		if slices.Contains(left, "omitzero") {
-			zero, ok := zeroness(f.Type)
+			zero, ok := zeroTest(f.Type)
 			if !ok || e.empty != nil {
 				return nil, false
 			}
@@ -128,8 +128,8 @@ func plain(name string) bool {
 // always leaves a field out.
 func always(unsafe.Pointer) bool { return true }
 
-// zeroness returns the test of omitzero for a type. ok is false for a type with an IsZero method of its own, except for times.
-func zeroness(t reflect.Type) (zero func(unsafe.Pointer) bool, ok bool) {
+// zeroTest returns the test of omitzero for a type. ok is false for types with an IsZero method, except times.
+func zeroTest(t reflect.Type) (zero func(unsafe.Pointer) bool, ok bool) {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
 		return func(p unsafe.Pointer) bool { return (*metav1.Time)(p).IsZero() }, true
@@ -142,8 +142,8 @@ func zeroness(t reflect.Type) (zero func(unsafe.Pointer) bool, ok bool) {
 	return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }, true
 }
 
-// emptiness returns the test of omitempty for a type; nil if no value of it is empty.
-func emptiness(t reflect.Type) func(unsafe.Pointer) bool {
+// emptyTest returns the test of omitempty for a type; nil if no value of it is empty.
+func emptyTest(t reflect.Type) func(unsafe.Pointer) bool {
 	switch t.Kind() {
 	case reflect.String:
 		return func(p unsafe.Pointer) bool { return len(*(*string)(p)) == 0 }

@@ -13,7 +13,7 @@ import (
 // many bytes. With the limit, a byte becomes at most 2*MaxIndent+2 of them.
 const MaxIndent = 64
 
-// indentChunk is how much of a pretty form is put together before it is written.
+// indentChunk is the size of the buffer for a pretty-printed form.
 const indentChunk = 64 << 10
 
 // Indenter writes the pretty form of one JSON value, piece by piece: two spaces a level, as encoding/json

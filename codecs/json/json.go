@@ -26,7 +26,7 @@ import (
 
 // Codec implements codecs.Codec for application/json. The zero value uses the standard implementation,
 // without counting; New makes others. Copies share their counters.
-type Codec struct{ ways *ways }
+type Codec struct{ state *state }
 
 var (
 	_ codecs.Codec = Codec{}
@@ -63,8 +63,8 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 // empty but for its kind and API version. Strings of the object keep a copy of
 // data alive.
 func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
-	if !c.goesOwn() {
-		c.took(Decode, Standard)
+	if !c.fastPathEnabled() {
+		c.count(Decode, Standard)
 		return c.decodeExact(data, obj, s)
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
@@ -79,10 +79,10 @@ func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]s
 }
 
 // DecodeClean is Decode for input that has neither problems nor errors, and fails
-// for any other, for some that is rare, and where the standard way is to be gone.
+// for any other, for some that is rare, and if Settings disable the fast path.
 // Then obj is half filled. Strings of obj are parts of data, which must not change any more.
 func (c Codec) DecodeClean(data []byte, obj runtime.Object) bool {
-	return c.goesOwn() && c.decodeOwn(unsafe.String(unsafe.SliceData(data), len(data)), obj)
+	return c.fastPathEnabled() && c.decodeOwn(unsafe.String(unsafe.SliceData(data), len(data)), obj)
 }
 
 func (c Codec) decodeOwn(text string, obj runtime.Object) bool {
@@ -100,7 +100,7 @@ func (c Codec) decodeOwn(text string, obj runtime.Object) bool {
 		}
 		named, ok := obj.GetObjectKind().(*metav1.TypeMeta)
 		return !ok || strings.Count(named.APIVersion, "/") < 2 // else it is no version
-	}) == Own
+	}) == Fast
 }
 
 // Unmarshal reads data into any value, empty or not, with the rules of Decode.
@@ -108,28 +108,28 @@ func (c Codec) Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, 
 	v := reflect.ValueOf(into)
 	tree, isTree := into.(*map[string]any)
 	switch {
-	case !c.goesOwn() || v.Kind() != reflect.Pointer || v.IsNil() || !v.Elem().IsZero():
+	case !c.fastPathEnabled() || v.Kind() != reflect.Pointer || v.IsNil() || !v.Elem().IsZero():
 	case isTree:
 		if c.try(Decode, v.Type(), func() (ok bool) {
 			*tree, ok = decodeTree(string(data))
 			return ok
-		}) == Own {
+		}) == Fast {
 			return nil, nil
 		}
 		*tree = nil
 		return c.decodeExact(data, into, s)
 	case v.Type().Elem().Kind() == reflect.Struct:
-		if c.try(Decode, v.Type(), func() bool { return c.plans().decodeClean(string(data), v) }) == Own {
+		if c.try(Decode, v.Type(), func() bool { return c.plans().decodeClean(string(data), v) }) == Fast {
 			return nil, nil
 		}
 		v.Elem().SetZero()
 		return c.decodeExact(data, into, s)
 	}
-	c.took(Decode, Standard)
+	c.count(Decode, Standard)
 	return c.decodeExact(data, into, s)
 }
 
-// decodeExact returns the standard way.
+// decodeExact decodes by the standard packages.
 func (c Codec) decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	u, isUnstructured := into.(runtime.Unstructured)
 	if isUnstructured {
@@ -164,19 +164,19 @@ func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) { return c
 // Append appends any value with the rules of Encode.
 func (c Codec) Append(dst []byte, v any) ([]byte, error) {
 	p := reflect.ValueOf(v)
-	if tree, ok := treeOf(v); ok && c.goesOwn() {
+	if tree, ok := treeOf(v); ok && c.fastPathEnabled() {
 		out := dst
 		if c.try(Encode, p.Type(), func() (ok bool) {
 			var err error
 			out, err = appendTree(dst, tree)
 			return err == nil
-		}) == Own {
+		}) == Fast {
 			return out, nil
 		}
 		return c.appendStandard(dst, v)
 	}
-	if !c.goesOwn() || p.Kind() != reflect.Pointer || p.IsNil() || p.Type().Elem().Kind() != reflect.Struct {
-		c.took(Encode, Standard)
+	if !c.fastPathEnabled() || p.Kind() != reflect.Pointer || p.IsNil() || p.Type().Elem().Kind() != reflect.Struct {
+		c.count(Encode, Standard)
 		return c.appendStandard(dst, v)
 	}
 	out := dst
@@ -184,7 +184,7 @@ func (c Codec) Append(dst []byte, v any) ([]byte, error) {
 		var err error
 		out, err = c.plans().appendStruct(dst, p)
 		return err == nil
-	}) == Own {
+	}) == Fast {
 		return out, nil
 	}
 	return c.appendStandard(dst, v)

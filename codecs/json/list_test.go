@@ -16,9 +16,9 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 )
 
-// own and standard are the two implementations.
+// fast and standard are the two implementations.
 var (
-	own      = json.New(json.Settings{})
+	fast     = json.New(json.Settings{})
 	standard = json.New(json.Settings{Standard: true})
 )
 
@@ -57,7 +57,7 @@ func TestListEqualsEncoding(t *testing.T) {
 			pod := corev1.Pod{}
 			sample.Fill(r, &pod)
 			pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
-			encoded, err := own.Message(&pod)
+			encoded, err := fast.Message(&pod)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestListEqualsEncoding(t *testing.T) {
 			partial.TypeMeta = metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}
 			partials.Items = append(partials.Items, *partial)
 			partialItems = append(partialItems, json.AppendPartial(nil, "v1", encoded))
-			event := own.AppendEvent(nil, "ADDED", "v1", "Pod", encoded)
+			event := fast.AppendEvent(nil, "ADDED", "v1", "Pod", encoded)
 			if diff := cmp.Diff(marshal(t, metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Object: &pod}})+"\n", string(event)); diff != "" {
 				t.Fatal(diff)
 			}
@@ -73,11 +73,11 @@ func TestListEqualsEncoding(t *testing.T) {
 			want.Items = append(want.Items, pod)
 			items = append(items, []byte(marshal(t, pod)))
 		}
-		got := put(t, own, &codecs.List{Kind: "PodList", APIVersion: "v1", Meta: &want.ListMeta}, items...)
+		got := put(t, fast, &codecs.List{Kind: "PodList", APIVersion: "v1", Meta: &want.ListMeta}, items...)
 		if diff := cmp.Diff(marshal(t, want), got); diff != "" {
 			t.Fatal(diff)
 		}
-		got = put(t, own, &codecs.List{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1", Meta: &want.ListMeta, NoItems: n == 0}, partialItems...)
+		got = put(t, fast, &codecs.List{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1", Meta: &want.ListMeta, NoItems: n == 0}, partialItems...)
 		if diff := cmp.Diff(marshal(t, partials), got); diff != "" {
 			t.Fatal(diff)
 		}
@@ -92,7 +92,7 @@ func TestListMeta(t *testing.T) {
 			t.Error(diff)
 		}
 		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: meta}
-		if diff := cmp.Diff(marshal(t, list), put(t, own, &codecs.List{Kind: "PodList", APIVersion: "v1", Meta: &meta, NoItems: true})); diff != "" {
+		if diff := cmp.Diff(marshal(t, list), put(t, fast, &codecs.List{Kind: "PodList", APIVersion: "v1", Meta: &meta, NoItems: true})); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -114,7 +114,7 @@ func TestCustomList(t *testing.T) {
 		if c.want != nil {
 			want["metadata"] = c.want
 		}
-		got := put(t, own, &codecs.List{Kind: "ThingList", APIVersion: "example.com/v1", Meta: c.meta, Custom: true}, []byte(`{"a":"b"}`), []byte(`{"c":1}`))
+		got := put(t, fast, &codecs.List{Kind: "ThingList", APIVersion: "example.com/v1", Meta: c.meta, Custom: true}, []byte(`{"a":"b"}`), []byte(`{"c":1}`))
 		if diff := cmp.Diff(marshal(t, want), got); diff != "" {
 			t.Error(diff)
 		}

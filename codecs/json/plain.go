@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Single values are read by a caller that walks an object itself: a patcher, which decides what to set.
+// These functions read single values, for a caller that walks an object itself: a patcher.
 
 // Plain reports whether a value of the type is the same if it is decoded from its text or from the plain
 // values (maps, lists, strings, integers) of this text. Types that keep their text, or decode it themselves,

@@ -40,10 +40,10 @@ func plansOf(v *view.View) *plans {
 }
 
 func (c Codec) plans() *plans {
-	if c.ways == nil {
+	if c.state == nil {
 		return all
 	}
-	return c.ways.plans
+	return c.state.plans
 }
 
 // View selects the fields of the codec's types; nil: all.

@@ -84,7 +84,7 @@ func searchExtensions(t reflect.Type, seen map[reflect.Type]bool) bool {
 }
 
 // eachExtension calls f with the extensions in a value, in their order. Those in maps and
-// interfaces are left to encoding/json by the own way too.
+// interfaces are left to encoding/json by the fast path too.
 func eachExtension(v reflect.Value, f func(*runtime.RawExtension)) {
 	switch t := v.Type(); {
 	case t == extensionType:

@@ -12,8 +12,8 @@ import (
 // mostDepth is the maximum depth of values, because the reader is recursive.
 const mostDepth = 10000
 
-// Iterator reads one value from its beginning, and nothing after it. The first error is kept in Error, and
-// ends the reading.
+// Iterator reads one value from its beginning, and nothing after it. Error has the first error, which ends the
+// reading.
 type Iterator struct {
 	Error error
 
@@ -34,13 +34,13 @@ func Parse(_ API, r io.Reader, _ int) *Iterator {
 // IteratorPool hands out iterators.
 type IteratorPool struct{}
 
-// Pool returns where more of these iterators come from.
+// Pool returns the pool of the iterator.
 func (*Iterator) Pool() IteratorPool { return IteratorPool{} }
 
 // BorrowIterator returns an iterator over some bytes. Its results do not refer to them.
 func (IteratorPool) BorrowIterator(in []byte) *Iterator { return &Iterator{in: in} }
 
-// ReturnIterator ends the use of an iterator. They are small: none is kept.
+// ReturnIterator ends the use of an iterator. They are small, and not pooled.
 func (IteratorPool) ReturnIterator(*Iterator) {}
 
 // ReportError records the first error.
@@ -71,7 +71,7 @@ func (i *Iterator) take(c byte) bool {
 	return true
 }
 
-// word passes one of the words of JSON.
+// word skips a literal of JSON.
 func (i *Iterator) word(w string) {
 	if len(i.in)-i.at < len(w) || string(i.in[i.at:i.at+len(w)]) != w {
 		i.ReportError("read", "expected "+w)
@@ -202,7 +202,7 @@ func (i *Iterator) list() any {
 	return list
 }
 
-// digits passes digits and says whether there was one.
+// digits skips digits, and reports whether there was one.
 func (i *Iterator) digits() bool {
 	from := i.at
 	for i.at < len(i.in) && '0' <= i.in[i.at] && i.in[i.at] <= '9' {
@@ -211,7 +211,7 @@ func (i *Iterator) digits() bool {
 	return i.at > from
 }
 
-// is passes one of some bytes.
+// is skips one of some bytes.
 func (i *Iterator) is(set string) bool {
 	for n := range len(set) {
 		if i.at < len(i.in) && i.in[i.at] == set[n] {

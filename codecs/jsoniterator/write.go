@@ -24,7 +24,7 @@ func NewStream(_ API, out io.Writer, room int) *Stream {
 // StreamPool hands out streams, and keeps their memory.
 type StreamPool struct{ pool *sync.Pool }
 
-// Pool returns where more streams of this size come from.
+// Pool returns the pool of streams of this size.
 func (s *Stream) Pool() StreamPool {
 	room := cap(s.buf)
 	return StreamPool{&sync.Pool{New: func() any { return NewStream(API{}, nil, room) }}}

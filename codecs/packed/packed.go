@@ -26,7 +26,7 @@ type Store struct {
 	recent list.List // of *piece, the one used last in front
 }
 
-// New makes a store for so many bytes.
+// New returns a store for a number of bytes.
 func New(limit int) *Store {
 	return &Store{limit: limit, pieces: map[string]*piece{}}
 }
@@ -85,7 +85,7 @@ func (s *Store) drop(p *piece) {
 	s.size -= p.taken
 }
 
-// Size returns how many bytes are kept.
+// Size returns the number of stored bytes.
 func (s *Store) Size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

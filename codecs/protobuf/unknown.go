@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
-// maxUnknown is how many fields Unknown names at most.
+// maxUnknown limits the fields that Unknown names.
 const maxUnknown = 10
 
 // Unknown names the first fields of an enveloped message that the type of obj does not have, or that the view

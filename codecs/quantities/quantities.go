@@ -1,10 +1,8 @@
-// Package quantities bounds the amounts that a client may write down.
+// Package quantities bounds the cost of parsing quantities of clients.
 //
-// A quantity is decimal text with a unit or an exponent. The library that reads it
-// computes with numbers as long as the exponent says, so that a few bytes
-// ("1e-10000000") keep a processor busy for seconds. This package promises to find
-// such text where a type holds a quantity, at a cost linear in the size of the input
-// and next to nothing for input without long exponents.
+// A quantity is decimal text with a unit or an exponent. The library computes with numbers as long as the exponent
+// requires, so that a few bytes ("1e-10000000") keep a processor busy for seconds. This package finds such text where a
+// type holds a quantity, in time linear in the size of the input and at hardly any cost without long exponents.
 package quantities
 
 import (

@@ -20,7 +20,7 @@ import (
 	aggregationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// Scheme knows all built-in kinds with a stable version, lists and options included.
+// Scheme returns a scheme of all built-in kinds with a stable version, including lists and options.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, aggregationv1.AddToScheme} {
@@ -117,7 +117,7 @@ func (f *filler) kind(v reflect.Value, depth int) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		if name := v.Type().Elem().Name(); name == "Time" || name == "MicroTime" || name == "FieldsV1" {
-			depth = -1 // the zero value comes back from JSON as nil
+			depth = -1 // JSON decodes the zero value as nil
 		}
 		f.value(v.Elem(), depth+1)
 	case reflect.Slice:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// mark makes a name that no type has of a name that a view lacks. It cannot be guessed.
+// mark returns an unguessable name, which no type has, for a name that a view lacks.
 var mark = rand.Text()
 
 // Marked returns a name that no type has, in place of one that the view lacks.

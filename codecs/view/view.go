@@ -1,8 +1,8 @@
-// Package view says which fields of a Go type of the API exist for clients: a server
-// can emulate an older release than the one whose types it was built with.
+// Package view selects the fields of Go types that exist for clients: a server can emulate an older release than the
+// one whose types it was built with.
 //
-// It promises: a field that a view lacks does not exist: all readers treat it as an unknown field, and no
-// object that they return has it. A nil view has all fields, and writes them as their tags say.
+// All readers treat a field that a view lacks as an unknown field, and no object that they return has it. A nil view has
+// all fields, and writes them by their tags.
 package view
 
 import (

@@ -44,8 +44,8 @@ func ToJSON(data []byte) ([]byte, error) {
 	return yaml.YAMLToJSON(data)
 }
 
-// isLargeJSON tells JSON that is read as such, though the client called it YAML: the reader of YAML takes some 400 bytes for
-// each value of it.
+// isLargeJSON reports whether to read a YAML body as JSON: the YAML reader takes some 400 bytes for each
+// value.
 func isLargeJSON(data []byte) bool { return budget.Large(len(data)) && stdjson.Valid(data) }
 
 // Weigh implements codecs.Codec.

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// census counts the metrics that there are, under the names of a stock server. It asks the
-// registry at each scrape: registered metrics, not those that have a value.
+// census counts the registered metrics, under the names of a stock server, at each scrape, whether or not they have a
+// value.
 type census struct {
 	m *Metrics
 

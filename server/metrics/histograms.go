@@ -39,7 +39,7 @@ func newHistograms(opts prometheus.HistogramOpts, labels []string) *histograms {
 	}
 }
 
-// with gives the one of a set of values, in the order of the labels. It keeps values.
+// with returns the histogram of a set of values, in the order of the labels. It retains values.
 func (h *histograms) with(values ...string) prometheus.Observer {
 	key := strings.Join(values, "\x00")
 	h.mu.RLock()

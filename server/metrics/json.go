@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
-// JSON collects which ways a codec has taken.
+// JSON collects the outcomes of a codec.
 type JSON struct{ Codec json.Codec }
 
 var jsonValues = prometheus.NewDesc("rowlock_json_values_total",
@@ -18,7 +18,7 @@ func (JSON) Describe(ch chan<- *prometheus.Desc) { ch <- jsonValues }
 
 // Collect implements prometheus.Collector.
 func (j JSON) Collect(ch chan<- prometheus.Metric) {
-	j.Codec.Each(func(o json.Operation, w json.Way, times int64) {
+	j.Codec.Each(func(o json.Operation, w json.Outcome, times int64) {
 		ch <- prometheus.MustNewConstMetric(jsonValues, prometheus.CounterValue, float64(times), o.String(), w.String())
 	})
 }

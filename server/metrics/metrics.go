@@ -26,7 +26,7 @@ type Metrics struct {
 	Shown    Selection // of the metrics in Registry; set before first use
 	Delivery *Delivery // of watches
 
-	byGroup   bool // metrics of Kubernetes tell groups and resources apart
+	byGroup   bool // metrics of Kubernetes have the labels group and resource
 	catalogue *kinds.Catalogue
 	clock     func() time.Time
 
@@ -48,7 +48,7 @@ type Metrics struct {
 	terminated  *prometheus.CounterVec
 	deprecated  *prometheus.GaugeVec
 
-	ownership ways
+	ownership implementations
 
 	watches   *watches
 	decisions *decisions
@@ -155,7 +155,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 		}),
 	}
 	var ownershipTotal prometheus.Collector
-	ownershipTotal, m.ownership = newWays("rowlock_apply_ownership_total",
+	ownershipTotal, m.ownership = newImplementations("rowlock_apply_ownership_total",
 		"Computations of the managed fields of an object, by the way they took: planned, standard; failed where a panic led from the one to the other.",
 		ownership.Planned, ownership.Standard, ownership.Failed)
 	m.Registry.MustRegister(ownershipTotal, newCensus(m))
@@ -176,7 +176,7 @@ func (m *Metrics) Handler() http.Handler {
 	})
 }
 
-// HandshakeFailed counts a TLS handshake that came to nothing.
+// HandshakeFailed counts a failed TLS handshake.
 func (m *Metrics) HandshakeFailed() { m.handshakes.Inc() }
 
 // AcceptFailed counts a connection that could not be accepted.
@@ -206,7 +206,7 @@ func (m *Metrics) Refused(mutating bool) {
 	m.refused.WithLabelValues(kind).Inc()
 }
 
-// Filter counts and measures requests. It comes right after filters.Scope.
+// Filter counts and measures requests. It is the filter after filters.Scope.
 func (m *Metrics) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var lasting prometheus.Gauge
@@ -235,7 +235,7 @@ func (m *Metrics) returned(w http.ResponseWriter, r *http.Request, lasting prome
 	m.answered(rec, scope, h, lasting)
 }
 
-// answered counts a request that has come to its end.
+// answered counts a finished request.
 func (m *Metrics) answered(rec *filters.Recorder, scope *request.Scope, h *handles, lasting prometheus.Gauge) {
 	if lasting != nil {
 		lasting.Dec()
@@ -281,7 +281,7 @@ func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 	if i.Query.Get("dryRun") == "All" {
 		l.dryRun = "All"
 	}
-	if i.Remote { // only that server knows which resources there are
+	if i.Remote { // this server does not know its resources
 		l.component, l.group, l.version = "aggregator", i.Group, i.Version
 		return l
 	}

@@ -14,9 +14,9 @@ import (
 type State struct {
 	Store *sqlstore.Store
 	Cache *cache.Cache
-	// Catalogue has the resources that are shown. Others are if there is anything of them: resources that were removed.
+	// Catalogue has the resources whose metrics are shown. Removed resources are shown while objects of them exist.
 	Catalogue *kinds.Catalogue
-	// ByGroup: metrics of Kubernetes tell groups and resources apart.
+	// ByGroup: metrics of Kubernetes have the labels group and resource.
 	ByGroup bool
 }
 

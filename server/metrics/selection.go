@@ -14,10 +14,10 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Selection says which metrics are shown, and with which values of labels. The zero
-// Selection shows everything that is not hidden, as it was deprecated long ago.
+// Selection determines which metrics are shown, and with which values of labels. The zero Selection shows all metrics
+// except those that are hidden because they were deprecated long ago.
 type Selection struct {
-	// Release is the release of the server: it says which metrics are hidden.
+	// Release is the release of the server, which determines the hidden metrics.
 	Release release.Version
 	// Hidden shows hidden metrics too.
 	Hidden bool

@@ -60,7 +60,7 @@ var lives = map[string]life{
 	"apiserver_flowcontrol_request_concurrency_in_use":                       {stability: alpha, deprecated: 31},
 }
 
-// livesSince133 are those that release.MetricsByGroup has otherwise.
+// livesSince133 are the metrics that release.MetricsByGroup changes.
 var livesSince133 = map[string]life{
 	"apiserver_storage_objects":                   {stability: stable, deprecated: 34},
 	"workqueue_adds_total":                        {stability: beta},
@@ -72,7 +72,7 @@ var livesSince133 = map[string]life{
 	"workqueue_work_duration_seconds":             {stability: beta},
 }
 
-// grace is for how many releases a deprecated metric is still shown to everybody.
+// grace is the number of releases for which a deprecated metric is still shown by default.
 var grace = map[stability]int{alpha: 1, beta: 1, stable: 3}
 
 // hidden reports whether a server of a release does not show a metric unless a flag asks for hidden ones.
@@ -80,8 +80,8 @@ func (l life) hidden(v release.Version) bool {
 	return l.deprecated != 0 && l.deprecated <= v.Binary().Minor()-grace[l.stability]
 }
 
-// marked returns the help of a metric with its stability. Metrics that libraries have for any process
-// have none, and packages that no table knows say it themselves.
+// marked returns the help of a metric with its stability. Metrics of libraries for any process have none, and packages
+// outside the table include it themselves.
 func marked(v release.Version, name, help string) string {
 	if strings.HasPrefix(help, "[") || plain(name) {
 		return help
@@ -93,7 +93,7 @@ func marked(v release.Version, name, help string) string {
 	return fmt.Sprintf("[%s] %s", l.stability, help)
 }
 
-// plain reports whether a metric is one that libraries have for any process.
+// plain reports whether a metric is one of a library for any process.
 func plain(name string) bool {
 	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
 }

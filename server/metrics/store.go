@@ -15,15 +15,15 @@ import (
 // Store measures a store and its database. It is a sqlstore.Observer and a prometheus.Collector. Make one
 // with NewStore.
 type Store struct {
-	// Pool, if set, tells how connections are used: open, idle and most allowed.
+	// Pool, if set, returns the numbers of connections: open, idle and allowed.
 	Pool func() (open, idle, most int)
-	// Behind, if set, tells for how long memory has lacked a change that is known of.
+	// Behind, if set, returns for how long memory has lacked a known change.
 	Behind func() time.Duration
 	// Relaxed, if set, counts writes that were acknowledged before the disk had them.
 	Relaxed func() sqlstore.RelaxedStats
-	// Returns, if set, tells how often the database went back.
+	// Returns, if set, returns how often the database went back.
 	Returns func() sqlstore.Returns
-	// Stats, if set, is asked for rows and bytes, at most every five minutes, as
+	// Stats, if set, returns rows and bytes. It is called at most every five minutes, as
 	// counting takes time.
 	Stats func(ctx context.Context) (sqlstore.Stats, error)
 
@@ -123,8 +123,8 @@ func (s *Store) lagged() time.Duration {
 	return time.Duration(s.lag.Load())
 }
 
-// lagFor is for how long the lag of a change is reported: longer than metrics are
-// usually asked for.
+// lagFor is the time for which the lag of a change is reported: longer than usual scrape
+// intervals.
 const lagFor = time.Minute
 
 // Reloaded implements sqlstore.Observer.
@@ -237,7 +237,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// counted asks for the statistics if the last ones are old, and returns the newest there are.
+// counted refreshes the statistics if they are old, and returns them.
 func (s *Store) counted() (sqlstore.Stats, bool) {
 	if s.Stats == nil {
 		return sqlstore.Stats{}, false

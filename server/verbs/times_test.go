@@ -88,7 +88,7 @@ func TestHeartbeats(t *testing.T) {
 		return s.Do("GET", "/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com", "").Code == http.StatusOK
 	})
 	encoded := func() int64 {
-		return s.Cache.JSON().Taken(jsoncodec.Encode, jsoncodec.Own) + s.Cache.JSON().Taken(jsoncodec.Encode, jsoncodec.Standard)
+		return s.Cache.JSON().Count(jsoncodec.Encode, jsoncodec.Fast) + s.Cache.JSON().Count(jsoncodec.Encode, jsoncodec.Standard)
 	}
 	for path, kind := range map[string]string{"/api/v1/namespaces/default/configmaps": `"apiVersion":"v1","kind":"ConfigMap"`, lamps: `"apiVersion":"example.com/v1","kind":"Lamp"`} {
 		s.Must("POST", path, `{`+kind+`,"metadata":{"name":"x","labels":{"l":"0"}},"data":{"a":"0"}}`)

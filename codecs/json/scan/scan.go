@@ -13,10 +13,10 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deep encoding/json reads.
+// MaxDepth is the nesting limit of encoding/json.
 const MaxDepth = 10000
 
-// Layout is where white space is allowed.
+// Layout determines where white space is allowed.
 type Layout bool
 
 const (

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// plan is how the messages of a struct are read and written.
+// plan reads and writes the messages of a struct.
 type plan struct {
 	name   string
 	fields []field // in the order of their numbers
@@ -27,7 +27,7 @@ type field struct {
 	codec  codec
 }
 
-// codec is how the values of a type are read and written as a field.
+// codec reads and writes the values of a type as a field.
 type codec struct {
 	wire protowire.Type
 	// append appends a value with its tag, and nothing where there is none.

@@ -37,7 +37,7 @@ func planOf(v *view.View, t reflect.Type) *plan {
 	return p
 }
 
-// planner has the types that are being planned: recursive ones are given up.
+// planner has the types that are being planned: recursive ones are not supported.
 type planner struct {
 	view *view.View
 	in   []reflect.Type

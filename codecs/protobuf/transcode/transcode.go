@@ -60,7 +60,7 @@ func (w *walk) release() {
 // one after its last, or -1.
 type value func(w *walk, i int) int
 
-// plan is how the message of a struct is made.
+// plan writes the message of a struct.
 type plan struct {
 	fields []field // in the order of JSON
 	order  []node  // in the order of the message; nil: the same
@@ -99,8 +99,8 @@ func (p *plan) message(w *walk, i int) int {
 	return end
 }
 
-// members appends the fields of an object as they come: in the order of the message, or with a mark
-// for each.
+// members appends the fields of an object in their order in the text: that of the message, or with a mark for
+// each.
 func (p *plan) members(w *walk, i int) int {
 	data := w.data
 	if i >= len(data) || data[i] != '{' {

@@ -17,7 +17,7 @@ type implementationOptions struct{ ownership, json string }
 
 func (o *implementationOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.ownership, "apply-ownership", ownership.Planned, "how to compute field ownership after a write, and to merge an apply of the same fields as before: planned, by comparing objects in memory if possible, or standard, always with the library, in case the first is suspected to be wrong")
-	f.StringVar(&o.json, "json-codec", json.Own.String(), "how to decode and encode objects as JSON: own, several times as fast, or standard, always with the standard packages, in case the first is suspected to be wrong")
+	f.StringVar(&o.json, "json-codec", json.Fast.String(), "how to decode and encode objects as JSON: own, several times as fast, or standard, always with the standard packages, in case the first is suspected to be wrong")
 }
 
 // apply sets the choices in a server's configuration.
@@ -28,7 +28,7 @@ func (o *implementationOptions) apply(cfg *server.Config) (err error) {
 
 // codec returns the chosen JSON codec.
 func (o *implementationOptions) codec(v release.Version, log *slog.Logger) (json.Codec, error) {
-	only, err := isStandard("json-codec", o.json, json.Own.String(), json.Standard.String())
+	only, err := isStandard("json-codec", o.json, json.Fast.String(), json.Standard.String())
 	return json.New(json.Settings{Standard: only, Log: log, View: v.View()}), err
 }
 

@@ -21,15 +21,15 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 )
 
-// sameWays holds one way to the other: objects, problems, refusals of bodies, and bytes.
-func sameWays(t *testing.T, data []byte, gvk schema.GroupVersionKind, newObject func() runtime.Object) {
+// sameResults compares the results of both implementations: objects, problems, refusals of bodies, and bytes.
+func sameResults(t *testing.T, data []byte, gvk schema.GroupVersionKind, newObject func() runtime.Object) {
 	t.Helper()
 	for _, s := range []codecs.Strictness{codecs.Ignore, codecs.Warn, codecs.Strict} {
 		want, got := newObject(), newObject()
 		_, wantProblems, wantErr := codecs.ReadBody(standard, data, codecs.Expected{GVK: gvk}, want, s)
-		_, gotProblems, gotErr := codecs.ReadBody(own, data, codecs.Expected{GVK: gvk}, got, s)
+		_, gotProblems, gotErr := codecs.ReadBody(fast, data, codecs.Expected{GVK: gvk}, got, s)
 		if diff := cmp.Diff([]any{errText(wantErr), wantProblems}, []any{errText(gotErr), gotProblems}); diff != "" {
-			t.Fatalf("%q into %T (-standard +own)\n%s", data, got, diff)
+			t.Fatalf("%q into %T (-standard +fast)\n%s", data, got, diff)
 		}
 		if wantErr != nil {
 			continue
@@ -44,9 +44,9 @@ func sameWays(t *testing.T, data []byte, gvk schema.GroupVersionKind, newObject 
 func sameBytes(t *testing.T, obj runtime.Object) {
 	t.Helper()
 	want, wantErr := standard.Encode([]byte("x"), obj)
-	got, gotErr := own.Encode([]byte("x"), obj)
+	got, gotErr := fast.Encode([]byte("x"), obj)
 	if diff := cmp.Diff(errText(wantErr), errText(gotErr)); diff != "" || wantErr == nil && string(want) != string(got) {
-		t.Fatalf("%T (-standard +own)\n%s%s", obj, diff, cmp.Diff(string(want), string(got)))
+		t.Fatalf("%T (-standard +fast)\n%s%s", obj, diff, cmp.Diff(string(want), string(got)))
 	}
 }
 
@@ -67,32 +67,32 @@ func TestImplementationsAreEqual(t *testing.T) {
 			sample.Fill(r, obj)
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
 			sameBytes(t, obj)
-			data, err := own.Encode(nil, obj)
+			data, err := fast.Encode(nil, obj)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameWays(t, data, gvk, newObject)
-			sameWays(t, data, gvk, func() runtime.Object { return &unstructured.Unstructured{} })
+			sameResults(t, data, gvk, newObject)
+			sameResults(t, data, gvk, func() runtime.Object { return &unstructured.Unstructured{} })
 			for range 3 {
 				data = sample.Damage(r, data)
-				sameWays(t, data, gvk, newObject)
+				sameResults(t, data, gvk, newObject)
 			}
 		}
 	}
-	for _, way := range []json.Way{json.Own, json.Unclean, json.Failed} {
-		if n := standard.Taken(json.Decode, way) + standard.Taken(json.Encode, way); n != 0 {
-			t.Errorf("%d values went the %v way although the standard one was chosen", n, way)
+	for _, outcome := range []json.Outcome{json.Fast, json.Fallback, json.Panicked} {
+		if n := standard.Count(json.Decode, outcome) + standard.Count(json.Encode, outcome); n != 0 {
+			t.Errorf("%d operations were %v although only the standard packages were allowed", n, outcome)
 		}
 	}
-	if n := own.Taken(json.Decode, json.Failed) + own.Taken(json.Encode, json.Failed); n != 0 {
-		t.Errorf("the own way failed %d times", n)
+	if n := fast.Count(json.Decode, json.Panicked) + fast.Count(json.Encode, json.Panicked); n != 0 {
+		t.Errorf("the fast path panicked %d times", n)
 	}
-	if own.Taken(json.Decode, json.Own) == 0 || own.Taken(json.Decode, json.Unclean) == 0 || standard.Taken(json.Decode, json.Standard) == 0 {
-		t.Error("a way was not taken")
+	if fast.Count(json.Decode, json.Fast) == 0 || fast.Count(json.Decode, json.Fallback) == 0 || standard.Count(json.Decode, json.Standard) == 0 {
+		t.Error("an outcome did not occur")
 	}
 }
 
-func FuzzWays(f *testing.F) {
+func FuzzFastPath(f *testing.F) {
 	scheme := sample.Scheme()
 	kinds := sample.Kinds(scheme)
 	for i := range 10 {
@@ -109,7 +109,7 @@ func FuzzWays(f *testing.F) {
 			}
 			return obj
 		}
-		sameWays(t, data, gvk, newObject)
+		sameResults(t, data, gvk, newObject)
 		obj := newObject()
 		sample.Fill(r, obj)
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -118,11 +118,11 @@ func FuzzWays(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameWays(t, sample.Damage(r, text), gvk, newObject)
+		sameResults(t, sample.Damage(r, text), gvk, newObject)
 	})
 }
 
-// TestExtensionsKeepTheirSpelling, whichever way they are written.
+// TestExtensionsKeepTheirSpelling, by both implementations.
 func TestExtensionsKeepTheirSpelling(t *testing.T) {
 	const spelled = `{ "a" : "<b>", "c":[ 1.0, "&" ] }`
 	for _, obj := range []runtime.Object{
@@ -143,7 +143,7 @@ func TestExtensionsKeepTheirSpelling(t *testing.T) {
 	}
 }
 
-// TestBoundsHoldBothWays: data that exceeds the bounds of one way exceeds those of the other, before either
+// TestBoundsHoldBothWays: data that exceeds the bounds of one implementation exceeds those of the other, before either
 // has looked at it.
 func TestBoundsHoldBothWays(t *testing.T) {
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
@@ -153,8 +153,8 @@ func TestBoundsHoldBothWays(t *testing.T) {
 		{"deep", `{"metadata":` + strings.Repeat(`{"a":`, 20_000) + `1` + strings.Repeat(`}`, 20_000) + `}`},
 	} {
 		var texts []string
-		for _, way := range []json.Codec{own, standard} {
-			_, _, err := codecs.ReadBody(way, []byte(c.data), codecs.Expected{GVK: gvk}, &corev1.Pod{}, codecs.Strict)
+		for _, codec := range []json.Codec{fast, standard} {
+			_, _, err := codecs.ReadBody(codec, []byte(c.data), codecs.Expected{GVK: gvk}, &corev1.Pod{}, codecs.Strict)
 			if err == nil {
 				t.Fatalf("%s: read", c.name)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 )
 
-// broken is a type for which the own way has a mistake.
+// broken is a type for which the fast path panics.
 type broken struct {
 	metav1.TypeMeta `json:",inline"`
 	Name            string `json:"name"`
@@ -22,9 +22,9 @@ type broken struct {
 
 func (b *broken) DeepCopyObject() runtime.Object { c := *b; return &c }
 
-// TestFailed: where the own way fails by itself, the standard one takes over, for that value; it is
-// counted, and logged once for each type.
-func TestFailed(t *testing.T) {
+// TestPanicked: if the fast path panics, the standard packages process the value; the codec counts the panic, and logs it once
+// for each type.
+func TestPanicked(t *testing.T) {
 	of := reflect.TypeFor[broken]()
 	var nothing *int
 	all.structDecoder(of).once.Do(func() {
@@ -49,25 +49,25 @@ func TestFailed(t *testing.T) {
 			t.Fatal(got, problems, err)
 		}
 		if c.DecodeClean([]byte(text), &broken{}) {
-			t.Error("decoded without saying so")
+			t.Error("clean after a panic")
 		}
 		if out, err := c.Append([]byte("x"), got); err != nil || string(out) != "x"+text {
 			t.Fatalf("%s, %v", out, err)
 		}
 		if _, ok := c.Canonical([]byte(text), got); ok {
-			t.Error("found canonical by nobody")
+			t.Error("canonical after a panic")
 		}
 		var into broken
 		if _, err := c.Unmarshal([]byte(text), &into, codecs.Ignore); err != nil || into.Name != "whole" {
 			t.Fatal(into, err)
 		}
 	}
-	if d, e, k := c.Taken(Decode, Failed), c.Taken(Encode, Failed), c.Taken(Check, Failed); d != 6 || e != 2 || k != 2 {
+	if d, e, k := c.Count(Decode, Panicked), c.Count(Encode, Panicked), c.Count(Check, Panicked); d != 6 || e != 2 || k != 2 {
 		t.Errorf("failed: %d decodings, %d encodings, %d checks", d, e, k)
 	}
-	c.Each(func(o Operation, w Way, times int64) {
-		if w != Failed && times != 0 {
-			t.Errorf("%d of %v went the %v way", times, o, w)
+	c.Each(func(o Operation, w Outcome, times int64) {
+		if w != Panicked && times != 0 {
+			t.Errorf("%d operations %v were %v", times, o, w)
 		}
 	})
 	if n := strings.Count(log.String(), "internal error of the JSON codec"); n != 1 {
@@ -77,7 +77,7 @@ func TestFailed(t *testing.T) {
 	if problems, err := c.Decode([]byte(`{"kind":"Status","apiVersion":"v1"}`), &metav1.Status{}, codecs.Strict); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}
-	if c.Taken(Decode, Own) != 1 {
+	if c.Count(Decode, Fast) != 1 {
 		t.Error("another type was left to the standard packages too")
 	}
 }
