@@ -86,7 +86,7 @@ func Diff(oldName, old, newName, new string) string {
 
 // Safe returns a text for one line of a terminal: control characters and characters that change the direction of text
 // become replacement characters.
-func Safe(s string) string { return strings.Map(harmless, s) }
+func Safe(s string) string { return strings.Map(printable, s) }
 
 // SafeLines is Safe for a text of several lines.
 func SafeLines(s string) string {
@@ -94,11 +94,11 @@ func SafeLines(s string) string {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		return harmless(r)
+		return printable(r)
 	}, s)
 }
 
-func harmless(r rune) rune {
+func printable(r rune) rune {
 	if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029 {
 		return '\ufffd'
 	}

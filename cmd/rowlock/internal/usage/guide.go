@@ -44,7 +44,7 @@ func unknownCommand(cmd *cobra.Command, arg string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q for %q%s; %s", arg, cmd.CommandPath(), didYouMean(arg, "", names), seeHelp(cmd))
+	return fmt.Errorf("unknown command %q for %q%s; %s", arg, cmd.CommandPath(), didYouMean(arg, "", names), helpHint(cmd))
 }
 
 func guideArgs(cmd *cobra.Command) {
@@ -57,7 +57,7 @@ func guideArgs(cmd *cobra.Command) {
 			if cmd.HasAvailableSubCommands() && len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
-			return fmt.Errorf("%w: want %q; %s", err, cmd.UseLine(), seeHelp(cmd))
+			return fmt.Errorf("%w: want %q; %s", err, cmd.UseLine(), helpHint(cmd))
 		}
 	}
 	for _, c := range cmd.Commands() {
@@ -65,7 +65,7 @@ func guideArgs(cmd *cobra.Command) {
 	}
 }
 
-func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see %q", cmd.CommandPath()+" --help") }
+func helpHint(cmd *cobra.Command) string { return fmt.Sprintf("see %q", cmd.CommandPath()+" --help") }
 
 // flagError names the valid values of a flag, or the flag that may have been meant.
 func flagError(cmd *cobra.Command, err error) error {
@@ -83,18 +83,18 @@ func flagError(cmd *cobra.Command, err error) error {
 				names = append(names, f.Name)
 			}
 		})
-		return fmt.Errorf("%w%s; %s", err, didYouMean(unknown.GetSpecifiedName(), "--", names), seeHelp(cmd))
+		return fmt.Errorf("%w%s; %s", err, didYouMean(unknown.GetSpecifiedName(), "--", names), helpHint(cmd))
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
 		if wanted := takes(flag.Value.Type()); wanted != "" {
-			return fmt.Errorf("invalid argument %q for \"--%s\" flag: want %s; %s", invalid.GetValue(), flag.Name, wanted, seeHelp(cmd))
+			return fmt.Errorf("invalid argument %q for \"--%s\" flag: want %s; %s", invalid.GetValue(), flag.Name, wanted, helpHint(cmd))
 		}
 	case errors.As(err, &missing):
 		if wanted := takes(missing.GetFlag().Value.Type()); wanted != "" {
-			return fmt.Errorf("%w: want %s; %s", err, wanted, seeHelp(cmd))
+			return fmt.Errorf("%w: want %s; %s", err, wanted, helpHint(cmd))
 		}
 	}
-	return fmt.Errorf("%w; %s", err, seeHelp(cmd))
+	return fmt.Errorf("%w; %s", err, helpHint(cmd))
 }
 
 // takes describes the values of a type of flag; "" if the error of the value does.

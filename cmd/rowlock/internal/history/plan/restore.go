@@ -204,7 +204,7 @@ func (r *Restore) leaves(p *Plan, obj Object) bool {
 	}
 	ref := controller(obj)
 	switch {
-	case ref != nil && r.comesBack(ref):
+	case ref != nil && r.restoresController(ref):
 		p.leave("made by a controller (--controlled takes it along)")
 	case obj["kind"] == "ConfigMap" && revisions.Text(obj, "name") == "kube-root-ca.crt":
 		p.leave("made by a controller (--controlled takes it along)")
@@ -216,8 +216,8 @@ func (r *Restore) leaves(p *Plan, obj Object) bool {
 	return true
 }
 
-// comesBack reports whether the plan restores the kind of a controller.
-func (r *Restore) comesBack(ref Object) bool {
+// restoresController reports whether the plan restores the kind of a controller.
+func (r *Restore) restoresController(ref Object) bool {
 	version, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)
 	of := r.Resources.Kind(groupOf(version), kind)

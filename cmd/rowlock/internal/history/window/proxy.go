@@ -54,7 +54,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if reason := p.closed(r, info); reason != "" {
-		p.turnAway(w, reason)
+		p.refuseRequest(w, reason)
 		return
 	}
 	switch {
@@ -64,7 +64,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.single(w, r, info)
 	default:
 		if reason := p.present(r, info); reason != "" {
-			p.turnAway(w, reason)
+			p.refuseRequest(w, reason)
 			return
 		}
 		query := r.URL.Query()
@@ -74,7 +74,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *proxy) turnAway(w http.ResponseWriter, reason string) {
+func (p *proxy) refuseRequest(w http.ResponseWriter, reason string) {
 	refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "this is a read-only view of the past, "+p.config.Said+": "+reason)
 }
 
@@ -135,7 +135,7 @@ func (p *proxy) single(w http.ResponseWriter, r *http.Request, info *request.Inf
 	case code == http.StatusForbidden:
 		code, header, body = p.recorded(r, info, code, header, body)
 	case code == http.StatusOK && !p.asOfThen(header, body):
-		p.turnAway(w, notKept(info))
+		p.refuseRequest(w, notKept(info))
 		return
 	case code == http.StatusOK:
 		if body, err = one(body); err != nil {

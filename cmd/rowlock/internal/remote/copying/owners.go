@@ -126,9 +126,9 @@ func (c *copier) ownerOf(uid string) owner {
 const notThere = "is not in the target"
 
 // settle records the outcome of an object that may own others.
-func (c *copier) settle(uid, there string) { c.settleWhy(uid, there, notThere) }
+func (c *copier) settle(uid, there string) { c.settleReason(uid, there, notThere) }
 
-func (c *copier) settleWhy(uid, there, why string) {
+func (c *copier) settleReason(uid, there, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o := c.owners[keyOf(uid)]; o != nil && o.uid == "" {
@@ -164,7 +164,7 @@ func (c *copier) lookUp(ctx context.Context, t *task, ref reference) error {
 	case remote.Is(err, http.StatusNotFound):
 		c.settle(ref.UID, "")
 	case errors.As(err, &refused) && refused.Code != http.StatusUnauthorized:
-		c.settleWhy(ref.UID, "", fmt.Sprintf("the target does not show: %.300s", refused.Message))
+		c.settleReason(ref.UID, "", fmt.Sprintf("the target does not show: %.300s", refused.Message))
 	case err != nil:
 		return fmt.Errorf("looking for the owner of %s %s: %w", t.Resource, t.name, err)
 	default:
