@@ -29,7 +29,18 @@ type body struct {
 	at     values.Place // where the value is in the file of with
 }
 
-// made is what was made of a body's bytes, or what they were made of.
+// home is shared by the items of a storage.
+type home struct {
+	storage atomic.Pointer[kinds.Storage] // nil while the key is not in the catalogue
+	plain   *packing.Budget               // nil: not counted
+	unread  atomic.Bool                   // the fields of an item could not be read: the index of fields may be wrong
+	again   func(it *Item, b *body) *body // reads a body again that cannot be unpacked, and returns nil if it cannot; may be nil
+	lines   shape                         // of plain bodies
+}
+
+func (h *home) init() { h.lines = shape{home: h, plain: true} }
+
+// made holds values derived from a body's bytes, or their source.
 type made struct {
 	filed   atomic.Pointer[body]          // the same bytes packed in a file, for a plain body; or nil
 	message *message                      // the packed Protobuf form, or nil; never changes
@@ -75,7 +86,7 @@ func (b *body) inFile() *body {
 	return nil
 }
 
-// again returns a body of the same bytes, without what was made of them.
+// again returns a body of the same bytes, without derived values.
 func (b *body) again() *body {
 	return &body{data: b.data, with: b.with, size: b.size, common: b.common, at: b.at}
 }
@@ -93,7 +104,7 @@ func (b *body) unpack(dst []byte) ([]byte, error) {
 	return b.with.unpack(dst, value, int(b.size))
 }
 
-// cloned returns a plain body with bytes of its own, of an item that nobody has yet.
+// cloned returns a plain body with its own copy of the bytes, for an item that is not published yet.
 func (b *body) cloned() *body {
 	made := &body{data: unsafe.SliceData(bytes.Clone(b.plain())), with: b.with, size: b.size}
 	if m := b.made.Load(); m != nil && m.err != nil {
@@ -198,7 +209,7 @@ func (b *body) json() []byte {
 // line returns the JSON of a plain body that is not bare, with its newline.
 func (b *body) line() []byte { return unsafe.Slice(b.data, b.size+1) }
 
-// Form names a kept wire form of an item.
+// Form names a cached wire form of an item.
 type Form uint8
 
 const (
@@ -207,10 +218,10 @@ const (
 	FormCBOR                    // the object as one CBOR data item
 	FormPartialJSON             // PartialObjectMetadata as JSON
 	FormTableRow                // see codecs/table
-	FormOther                   // free for callers that tell their forms apart by For
+	FormOther                   // for callers that distinguish their forms by For
 )
 
-// FormKey tells the kept forms of an item apart. For is the other input of the form, besides the bytes: the
+// FormKey identifies a cached form of an item. For is the other input of the form, in addition to the bytes: the
 // *kinds.Resource of a served version, or nil.
 type FormKey struct {
 	Form Form

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Config bounds what the cache keeps besides the live objects. Zero values mean the defaults.
+// Config bounds the memory of the cache in addition to the live objects. Zero values mean the defaults.
 type Config struct {
 	RingEvents int           // most recent events of a storage; default 8192
 	RingBytes  int           // their size; default 24 MiB
@@ -58,7 +58,7 @@ type Cache struct {
 	quiet func(key string) int64
 
 	loads   atomic.Int64                  // how often all items were replaced
-	damaged atomic.Pointer[[]CorruptItem] // what CheckRows found
+	damaged atomic.Pointer[[]CorruptItem] // found by CheckRows
 
 	touched   []*resource // by the last Apply; for the goroutine that calls Apply and Deliver
 	slowBytes int         // of Config

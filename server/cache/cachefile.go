@@ -233,8 +233,8 @@ func (r *fileLoading) keep() {
 	})
 }
 
-// gather adds the objects that keep left, in the order of the blocks, which is that of keys. It returns their number. more is
-// how many objects will come from the database.
+// gather adds the objects that keep did not drop, in the order of the blocks, which is that of keys. It returns their number.
+// more is the number of objects that the database will add.
 func (r *fileLoading) gather(more int) (n int) {
 	blocks := r.file.Directory.Blocks
 	for from := 0; from < len(blocks); {

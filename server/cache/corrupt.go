@@ -30,7 +30,7 @@ func (c *Cache) Corrupt() []CorruptItem {
 	return out
 }
 
-// CheckRows has the database compare the table with its indexes and, if values says so, the rows with their checksums,
+// CheckRows makes the database compare the table with its indexes and, if values is true, the rows with their checksums,
 // which a start from a cache file has not read. Corrupt lists the live rows that the database lost or that are not as they
 // were written, until the object is written again or everything is loaded again. CheckRows rests between pages, so that it
 // takes a share of one processor. Errors: those of the database.
@@ -73,7 +73,7 @@ type Opener interface {
 	Open(ctx context.Context, key sqlstore.Key, stored []byte) ([]byte, error)
 }
 
-// reopenFailures ends a Reopen after so many objects that still cannot be decrypted: the others wait for the next one.
+// reopenFailures ends a Reopen after this many objects that still cannot be decrypted: the others wait for the next one.
 const reopenFailures = 1000
 
 // Reopen tries again to decrypt live objects, whose key may be available again, and returns how many can be read now. They

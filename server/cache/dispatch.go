@@ -23,31 +23,6 @@ func (ws *watchers) wake() (start bool) {
 	return ws.rounds.due()
 }
 
-// bucketFor returns the bucket of a scope.
-func (s *stream) bucketFor(sc *Scope) bucketKey {
-	name, namespace := sc.Name, sc.Namespace
-	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
-		name = n
-	}
-	if n, ok := sc.Filter.pinned(FieldNamespace); ok && namespace == "" {
-		namespace = n
-	}
-	if name != "" {
-		return bucketKey{bucketName, namespace, name}
-	}
-	if sc.Filter != nil {
-		for _, t := range sc.Filter.Fields {
-			if key := indexKey(*s.keys.Load(), t.Index); key != "" && !t.Not {
-				return bucketKey{bucketField, key, t.Value}
-			}
-		}
-	}
-	if namespace != "" {
-		return bucketKey{bucketNamespace, namespace, ""}
-	}
-	return bucketKey{}
-}
-
 // dispatch queues an event for the watchers that see it.
 func (s *stream) dispatch(e *Event) {
 	ws := &s.watchers
@@ -110,7 +85,7 @@ type slowWatcher struct {
 	w      *Watcher
 	oldest int64 // revision of its first event
 	held   int
-	alone  *Event // the event that is kept, if it is larger than a queue may hold; other watchers may keep it too
+	alone  *Event // a queued event larger than the queue's limit; other watchers may hold it too
 }
 
 // slow lists the slow watchers of a stream, and ends those that cannot catch up any more.

@@ -36,7 +36,7 @@
 //	item.go       Item: one version of one object
 //	body.go       the bytes of an item, plain or packed
 //
-// Package metadata reads labels, fields and owners from an object's bytes; package packing compresses.
+// Package metadata scans labels, fields and owners in an object's bytes; package packing compresses objects.
 //
 // Locks, in the order in which they are taken: Cache.making (to add a resource, or to reload), resource.mu (to change a
 // resource, or to add or remove a watcher), then resource.trees (to change the trees, or to make a state of them) or

@@ -88,7 +88,7 @@ func (d Delivery) Item() *Item {
 	return e.gone.Load()
 }
 
-// FrameKey tells the wire forms of an event apart. Format is a comparable value of the caller's choice.
+// FrameKey identifies a wire form of an event. Format is a comparable value of the caller's choice.
 type FrameKey struct {
 	Type   EventType
 	Format any

@@ -60,7 +60,7 @@ type filedResource struct {
 	shapes  map[shapeKey]*shape
 }
 
-// shapeKey tells the shapes of a file and a resource apart.
+// shapeKey identifies a shape of a file and a resource.
 type shapeKey struct {
 	objects *packing.Codec
 	storage *kinds.Storage
@@ -181,8 +181,8 @@ func (f *filing) move() {
 	}
 }
 
-// moved gives an item a body whose value is in the file. A plain body stays, and knows the one in the file. It returns false if
-// the item got another body meanwhile.
+// moved gives an item a body whose value is in the file. A plain body stays, and refers to the one in the file. It returns
+// false if the item got another body meanwhile.
 func (f *filing) moved(r *filedResource, p filed) bool {
 	b := p.item.body.Load()
 	known := b

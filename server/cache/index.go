@@ -76,7 +76,7 @@ type run struct {
 	items []*Item
 }
 
-// sameLabels reports whether two items have the same labels, as far as that is cheap to know.
+// sameLabels reports whether two items have the same labels. It may return false for equal labels that are expensive to compare.
 func sameLabels(a, b *Item) bool {
 	of, and := a.body.Load(), b.body.Load()
 	return of.packed() && and.packed() && packing.SameLabels(of.common, and.common)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
-	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // Item is one version of one object. Its content never changes. Its bytes may be packed later, and the forms that are made
@@ -33,18 +32,7 @@ const (
 	flagSealed                        // see Sealed
 )
 
-// home is what the items of a storage share.
-type home struct {
-	storage atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
-	plain   *packing.Budget               // nil: not counted
-	unread  atomic.Bool                   // the fields of an item could not be read: the index of fields may be wrong
-	again   func(it *Item, b *body) *body // reads a body again that cannot be unpacked, and returns nil if it cannot; may be nil
-	lines   shape                         // of plain bodies
-}
-
-func (h *home) init() { h.lines = shape{home: h, plain: true} }
-
-// Err says why the stored value cannot be read; nil if it can.
+// Err returns the reason why the stored value cannot be read; nil if it can.
 func (it *Item) Err() error {
 	if it.bits.Load()&flagUnreadable == 0 {
 		return nil
@@ -245,7 +233,7 @@ func (it *Item) metaOf(b *body) *metadata.Meta {
 	return m
 }
 
-// OwnerInfo is what the garbage collector has to know of an object that others name as their owner.
+// OwnerInfo holds the metadata that the garbage collector needs of an owner.
 type OwnerInfo = metadata.OwnerInfo
 
 // Owner is one of an object's references to owners.

@@ -73,7 +73,7 @@ func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
 	return it, fields, nil
 }
 
-// together is how many items share memory for their names and metadata, which live as long as one of the items.
+// together is the number of items that share memory for their names and metadata, which live as long as one of the items.
 const together = 32
 
 // own gives items names and metadata of their own, those of neighbors as parts of one string: one object for the garbage

@@ -13,13 +13,13 @@ func treeOf(all []*Item) *items {
 	for _, it := range all {
 		t.Load(it)
 	}
-	return tight(t)
+	return compactTree(t)
 }
 
-// tight returns a tree that was filled from left to right, in as little memory as it needs. A node that was split keeps an
+// compactTree returns a tree that was filled from left to right, in as little memory as it needs. A node that was split keeps an
 // array for twice as many elements, and in it those of its neighbour, which would keep them alive after the neighbour has
 // dropped them.
-func tight[T any](t *btree.BTreeG[T]) *btree.BTreeG[T] {
+func compactTree[T any](t *btree.BTreeG[T]) *btree.BTreeG[T] {
 	t = t.Copy()
 	t.WalkMut(func([]T) bool { return true })
 	return t

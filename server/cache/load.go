@@ -180,7 +180,7 @@ type loaded struct {
 	corrupt map[[2]string]*Item // the corrupt ones of items, by namespace and name
 }
 
-// inOrder reports whether nearly all items came in key order: then nothing is sorted, and the trees insert the others.
+// inOrder reports whether nearly all items arrived in key order: then the trees insert the others without sorting.
 func (r *loaded) inOrder() bool { return r.ordered > len(r.all)/64*63 }
 
 // take makes the items of some rows.
@@ -307,7 +307,7 @@ func (r *loaded) order() {
 	} else {
 		r.sort()
 	}
-	r.items, r.all = tight(r.items), nil
+	r.items, r.all = compactTree(r.items), nil
 }
 
 func (r *loaded) sort() {

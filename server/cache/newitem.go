@@ -23,7 +23,7 @@ func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 	}
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
-		it.judge(codec, r, row, nil)
+		it.scanUntrusted(codec, r, row, nil)
 	}
 	return it
 }
@@ -80,8 +80,8 @@ func bareItem(row *sqlstore.Row, at *home) *Item {
 	return it
 }
 
-// judge takes a value that any program may have written. It makes the line in room, unless room is nil.
-func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
+// scanUntrusted reads a value that any program may have written. It makes the line in room, unless room is nil.
+func (it *Item) scanUntrusted(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
 	if row.Unopened != nil && row.Damaged == nil {
 		it.bits.Or(flagSealed)
 	}

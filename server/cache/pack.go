@@ -126,7 +126,7 @@ func (s *resource) pack(pace *packing.Pace, want int64) (less int64) {
 	return less
 }
 
-// learnFrom is how many objects of a resource Load reads before it packs any.
+// learnFrom is the number of objects of a resource that Load reads before it packs any.
 const learnFrom = 500
 
 // learn makes a shape while objects are loaded for which there is no room.

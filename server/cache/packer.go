@@ -75,7 +75,7 @@ func (p *packer) messagesLike(raw []byte) *packing.Codec {
 	return p.messages.Learn(len(samples), func(i int) []byte { return samples[i] })
 }
 
-// note tells a learner how well an object or message was packed.
+// note reports to a learner how well an object or message was packed.
 func (p *packer) note(l *packing.Learner, plain, packed int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

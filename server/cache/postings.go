@@ -172,7 +172,7 @@ func (p *postings) entriesOf(of *term, all []*Item) entries {
 }
 
 // filled must be called when all terms are loaded.
-func (p *postings) filled() { p.terms = tight(p.terms) }
+func (p *postings) filled() { p.terms = compactTree(p.terms) }
 
 func (e entries) len() int {
 	switch {

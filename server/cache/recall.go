@@ -21,7 +21,7 @@ const (
 	recallPage  = 64      // how many changes it reads at once; it ends where their values have more than sqlstore.ChangesBytes
 )
 
-// recall is what Recall has found so far.
+// recall holds the results of Recall so far.
 type recall struct {
 	cache *Cache
 	log   Past
@@ -65,7 +65,7 @@ func (c *Cache) Recall(ctx context.Context, log Past) error {
 	return nil
 }
 
-// recalled is the error of Recall. That history went meanwhile is none.
+// recalled converts an error of Recall. Compaction in the meantime is no error.
 func recalled(err error) error {
 	var gone *sqlstore.CompactedError
 	if errors.As(err, &gone) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// core is what the resources of one cache share.
+// core is shared by the resources of one cache.
 type core struct {
 	hub
 	catalogue *kinds.Catalogue
@@ -318,7 +318,7 @@ func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
 	it := bareItem(row, &s.home)
 	switch {
 	case !s.internal:
-		it.judge(s.core.json, s.resource(), row, room)
+		it.scanUntrusted(s.core.json, s.resource(), row, room)
 	case row.Damaged != nil:
 		it.fail(row.Damaged)
 	}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Between two rounds, the watchers of a resource rest for so long for each watcher of the last round, up to restMost. An event
-// that comes after a rest is sent at once. What comes during a rest is sent together: a write to a connection costs ten times
-// as much as an event in it. The rest ends early once restBytes of objects have come.
+// A pause between two rounds of a resource batches events: a write to a connection costs ten times as much as an event in it.
+// Its length is proportional to the watchers of the last round, up to restMost; it ends early after restBytes of objects. An
+// event after the pause is sent without delay.
 const (
 	restEach  = 400 * time.Microsecond
 	restMost  = 10 * time.Millisecond
 	restBytes = 32 << 10
 )
 
-// roundStep is how many watchers a goroutine notifies before it yields.
+// roundStep is the number of watchers that a goroutine notifies before it yields.
 const roundStep = 128
 
 // rounds notifies watchers with hooks that Take has something new. That may take a while, and the writer waits for Apply, so
@@ -25,11 +25,11 @@ const roundStep = 128
 type rounds struct {
 	waiting []*Watcher    // for the next round
 	running bool          // a goroutine of rounds runs
-	bytes   int           // of the objects that have come since the last round
+	bytes   int           // of the objects since the last round
 	rested  time.Time     // when the rest after the last round is over
 	hurry   chan struct{} // ends the rest
 	now     bool          // watchers are being notified
-	ended   chan struct{} // closed at the end of the round in progress; nil: nobody waits for it
+	ended   chan struct{} // closed at the end of the round in progress; nil without a waiter
 	next    chan struct{} // the same for the next round, which is not preceded by a rest
 }
 
@@ -154,7 +154,7 @@ func (s *stream) beginRound(list []*Watcher) (_ []*Watcher, awaited bool) {
 	}
 	r.bytes, r.running = 0, len(list) > 0
 	select {
-	case <-r.hurry: // it came too late
+	case <-r.hurry: // sent too late
 	default:
 	}
 	r.now, r.ended, r.next = r.running, r.next, nil

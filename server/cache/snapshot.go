@@ -16,7 +16,7 @@ type Snapshot struct {
 	v *state
 }
 
-// readers is what the snapshots of one storage share.
+// readers is shared by the snapshots of one storage.
 type readers struct {
 	pins       pins
 	clock      func() time.Time
@@ -131,7 +131,7 @@ func rank(all *items, beyond func(*Item) bool) int {
 // Sound reports whether no item is known to be corrupt.
 func (s *Snapshot) Sound() bool { return s.v != nil && !s.v.corrupt }
 
-// pins are states that are kept for clients that read a list in pages.
+// pins are states that the cache retains for clients that read a list in pages.
 type pins struct {
 	mu   sync.Mutex
 	list []pin

@@ -12,7 +12,7 @@ import (
 // Methods of Item that need the value panic with it. A request recovers and is answered with an internal error. A goroutine that
 // does not recover calls them in Try. Meta, Owners of an item with few of them, OwnerInfo and Size need no value.
 type Unreadable struct {
-	key sqlstore.Key // without Resource while the catalogue does not know the storage
+	key sqlstore.Key // without Resource while the storage is not in the catalogue
 	err error
 }
 

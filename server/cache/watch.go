@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// stream is the events of one storage: the log of the recent ones, and the watchers of those to come.
+// stream holds the log of recent events of one storage, and its watchers.
 type stream struct {
 	readers
 	hub   *hub
@@ -28,7 +28,7 @@ type Log interface {
 	Floor() int64
 }
 
-// historyPage is how many changes of the store's log are read at once.
+// historyPage is the page size for reads of the store's log.
 const historyPage = 500
 
 // replaysMost is how many watchers read a page at once: a client with many watches from far back waits for its own pages,
@@ -182,7 +182,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 		case w.stream.hub.largeReplays <- struct{}{}:
 			w.large = true
 		default:
-			page = nil // so that nothing of it is kept while the watcher waits
+			page = nil // release it while the watcher waits
 			return w.awaitLarge(ctx, out)
 		}
 	}

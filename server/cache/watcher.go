@@ -138,7 +138,7 @@ func (w *Watcher) drain(err error) {
 	w.Wake()
 }
 
-// Group knows which watchers of one connection are about to send, so that their frames go out together.
+// Group tracks which watchers of one connection are about to send, so that one write sends their frames.
 type Group interface {
 	AddWriter()    // a watcher was woken and will send
 	RemoveWriter() // that watcher has sent, or had nothing to send

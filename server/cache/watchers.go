@@ -13,6 +13,31 @@ const (
 	bucketField           // a: index key, b: value
 )
 
+// bucketFor returns the bucket of a scope.
+func (s *stream) bucketFor(sc *Scope) bucketKey {
+	name, namespace := sc.Name, sc.Namespace
+	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
+		name = n
+	}
+	if n, ok := sc.Filter.pinned(FieldNamespace); ok && namespace == "" {
+		namespace = n
+	}
+	if name != "" {
+		return bucketKey{bucketName, namespace, name}
+	}
+	if sc.Filter != nil {
+		for _, t := range sc.Filter.Fields {
+			if key := indexKey(*s.keys.Load(), t.Index); key != "" && !t.Not {
+				return bucketKey{bucketField, key, t.Value}
+			}
+		}
+	}
+	if namespace != "" {
+		return bucketKey{bucketNamespace, namespace, ""}
+	}
+	return bucketKey{}
+}
+
 // watchers finds the watchers that may see an event. It is guarded by the stream's mu.
 type watchers struct {
 	buckets map[bucketKey][]*Watcher

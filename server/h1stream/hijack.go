@@ -146,7 +146,7 @@ func (h *Hijacker) attend(s *stream) {
 	delete(h.open, s.tls)
 	h.mu.Unlock()
 	if !s.reusable() {
-		_ = s.tls.Close() // nobody uses it any more
+		_ = s.tls.Close() // the connection is unused
 		return
 	}
 	h.reuse(s.tls)

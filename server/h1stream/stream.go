@@ -21,7 +21,7 @@ type stream struct {
 	over   chan struct{}      // closed by Over
 
 	mu      sync.Mutex
-	stopped bool          // listen is to return
+	stopped bool          // listen must return
 	silent  chan struct{} // closed when listen has returned; nil: it was not called
 
 	last  bool     // the connection can serve no further request; used by the writer, then by attend
@@ -131,8 +131,8 @@ func (s *stream) listen() (early, lost bool) {
 	return true, true
 }
 
-// readSome reads in a goroutine of its own, whose stack has to grow; that of listen, which may wait
-// for hours, stays small.
+// readSome reads in another goroutine, whose stack grows; that of listen, which may wait for hours, stays
+// small.
 func (s *stream) readSome() error {
 	read := make(chan error)
 	go func() {

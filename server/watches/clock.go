@@ -88,19 +88,19 @@ func (c *clock) arm() {
 	}
 	in := time.Until(c.began.Add(time.Duration(step) * clockStep))
 	if c.timer == nil {
-		c.timer = time.AfterFunc(in, c.ring)
+		c.timer = time.AfterFunc(in, c.fire)
 	} else {
 		c.timer.Reset(in)
 	}
 }
 
-// ring rings the watches that are due. Those of one connection come one after the other, so that their bookmarks go out
-// together.
-func (c *clock) ring() {
+// fire wakes the watches that are due. Watches of one connection follow one another, so that their bookmarks are sent in
+// one write.
+func (c *clock) fire() {
 	due := c.take()
 	slices.SortFunc(due, func(a, b *stream) int { return cmp.Compare(a.order(), b.order()) })
 	for len(due) > 0 {
-		n := ringTogether(due[:min(ringStep, len(due))])
+		n := fireConnection(due[:min(ringStep, len(due))])
 		if due = due[n:]; len(due) > 0 {
 			runtime.Gosched()
 		}
@@ -127,8 +127,8 @@ func (c *clock) take() (due []*stream) {
 	return due
 }
 
-// ringTogether rings the first watch and those of the same connection that follow it. It returns their number.
-func ringTogether(due []*stream) (n int) {
+// fireConnection wakes the first watch and those of the same connection that follow it. It returns their number.
+func fireConnection(due []*stream) (n int) {
 	conn := due[0].conn
 	if conn != nil {
 		conn.AddWriter()
@@ -150,8 +150,8 @@ func (w *stream) order() uint64 {
 	return w.conn.ID()
 }
 
-// nextAlarm is when a bookmark is due, or the end. Bookmarks of one connection are due at the
-// same times, so that they go out together: the first one comes up to half a minute sooner.
+// nextAlarm returns the time of the next bookmark, or of the end. Bookmarks of one connection are due at the same times,
+// so that one write sends them all: the first one is up to half a minute early.
 func (w *stream) nextAlarm(now time.Time) time.Time {
 	at := now.Add(w.untilBookmark())
 	if !w.bookmarks || w.conn == nil {
@@ -160,12 +160,12 @@ func (w *stream) nextAlarm(now time.Time) time.Time {
 	return together(w.conn, now, at)
 }
 
-// together returns the last time before at at which the bookmarks of a connection go out; at itself if there is none, or if
-// it would come too soon.
+// together returns the last time before at at which the bookmarks of a connection are due; at itself if there is none, or if
+// it would be too early.
 func together(conn wire.Conn, now, at time.Time) time.Time {
 	const (
 		spread = 0x9e3779b97f4a7c15 // spreads connections with consecutive IDs
-		every  = bookmarkEvery / 2  // the most by which a bookmark comes early
+		every  = bookmarkEvery / 2  // a bookmark is at most this early
 	)
 	phase := time.Duration(conn.ID() * spread % uint64(every))
 	last := at.Add(-((time.Duration(at.UnixNano()) - phase) % every))

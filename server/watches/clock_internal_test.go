@@ -76,7 +76,7 @@ func TestClockForgetsWhatEnds(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // until it waits
 	w.server.clock.forget(w)
 	w.rang.Store(true)
-	w.heard()
+	w.checkAlarm()
 	w.mu.Unlock()
 	<-ended
 	if n := w.server.clock.count; n != 0 {

@@ -23,7 +23,7 @@ var errCut = fmt.Errorf("%w for a large event", cache.ErrSlow)
 func (w *stream) drain(ctx context.Context, out output) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.heard(); w.up {
+	if w.checkAlarm(); w.up {
 		return errUp
 	}
 	if w.panicked != nil {
@@ -84,7 +84,7 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	if w.over {
 		return true
 	}
-	if w.heard(); w.up || w.failed != nil || w.panicked != nil || out.blocked() || len(w.rest) > 0 || !w.watcher.InMemory() {
+	if w.checkAlarm(); w.up || w.failed != nil || w.panicked != nil || out.blocked() || len(w.rest) > 0 || !w.watcher.InMemory() {
 		return false
 	}
 	var revision int64
@@ -104,8 +104,8 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	return w.failed == nil && !out.blocked()
 }
 
-// heard checks whether the clock has rung, for a bookmark or for the end. The caller holds w.mu.
-func (w *stream) heard() {
+// checkAlarm checks whether a bookmark or the end of the watch is due. The caller holds w.mu.
+func (w *stream) checkAlarm() {
 	if !w.rang.Swap(false) || w.up {
 		return
 	}
@@ -190,7 +190,7 @@ func (w *stream) frame(t cache.EventType, it *cache.Item) ([]byte, error) {
 	return w.view.Event(t.String(), it, !w.begun)
 }
 
-// settle decides what the watcher sees of an event of an object that is stored in another version.
+// settle decides the event type for an object that is stored in another version than the watch's.
 func (w *stream) settle(d cache.Delivery) (cache.Delivery, bool, error) {
 	return d.Settle(func(it *cache.Item) (bool, error) {
 		return w.server.Objects.Selects(w.request.Context(), w.request.Resource, w.filter, it)
@@ -277,7 +277,7 @@ func (w *stream) bookmark(out output, revision int64, end bool) error {
 // States of a watch whose handler has returned.
 const (
 	rests uint32 = iota // no goroutine works for it
-	works               // a goroutine does what there is to do
+	works               // the goroutine of work runs
 	again               // and will check again
 )
 
@@ -285,11 +285,11 @@ const (
 // only for work that would make the goroutines of the cache or of the clock wait.
 func (w *stream) outlive(ctx context.Context, out *directOutput) {
 	w.outlives, w.ctx, w.out = true, ctx, out
-	w.request.Scope.Outlive(w.goOn)
+	w.request.Scope.Outlive(w.resume)
 }
 
-// goOn continues the watch once the handler and all filters have returned.
-func (w *stream) goOn(panicked any) {
+// resume continues the watch once the handler and all filters have returned.
+func (w *stream) resume(panicked any) {
 	w.complete = false
 	w.state.Store(works)
 	if panicked != nil {
@@ -298,14 +298,14 @@ func (w *stream) goOn(panicked any) {
 	}
 	w.slim()
 	w.callsWebhook = w.request.Resource.LoadCallsWebhook() // the goroutines of the cache must not wait for a webhook
-	w.unlink = w.out.stream.WhenEnded(w.ctx, w.Wake)       // work notices an end that came before
+	w.unlink = w.out.stream.WhenEnded(w.ctx, w.Wake)       // work notices an earlier end
 	w.server.clock.set(w, w.nextAlarm(time.Now()))
 	w.watcher.SetHooks(w)
 	w.work()
 }
 
-// slim drops what only the beginning of a watch needs. The request and its headers would be most of the memory of an idle
-// watch.
+// slim drops state that only the start of a watch needs. The request and its headers would be most of the memory of an
+// idle watch.
 func (w *stream) slim() {
 	_ = w.request.Context() // made of the request, and kept
 	w.request.R, w.request.W, w.request.Scope.Info.Query = nil, nil, nil
@@ -349,7 +349,7 @@ func (w *stream) work() {
 	}
 }
 
-// turn sends what there is to send now, and reports whether the watch is over.
+// turn sends all pending frames, and reports whether the watch is over.
 func (w *stream) turn() (over bool, panicked any) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -12,7 +12,7 @@ import (
 // writeTimeout is for how long a client may read nothing before its watch ends.
 const writeTimeout = 30 * time.Second
 
-// errGone: the client has gone.
+// errGone: the client has disconnected.
 var errGone = errors.New("client has gone")
 
 // output takes whole frames. flush brings everything to the client that was sent before. An output is for one goroutine at a
@@ -34,8 +34,8 @@ type closer interface {
 	close(complete bool)
 }
 
-// chunkSize is how many bytes are collected before they are written. For a client that reads nothing, at most two chunks
-// are kept; large frames, which all watches share, are not copied whole.
+// chunkSize is the size of the buffer for frames before a write. A client that reads nothing makes the server hold at
+// most two chunks; large frames, which all watches share, are not copied whole.
 const chunkSize = 32 << 10
 
 // chunks lends their memory.
@@ -115,8 +115,8 @@ func (o *directOutput) flush() (err error) {
 
 func (o *directOutput) blocked() bool { return o.kept }
 
-// postpones leaves a large frame to work, which sends it in parts and waits: the rest that a slow client does not read at
-// once would be kept for this client alone.
+// postpones leaves a large frame to work, which sends it in parts and waits: otherwise the server would hold the unread rest for
+// this client alone.
 func (o *directOutput) postpones(size int) bool {
 	if o.noWait && size > 2*chunkSize {
 		o.kept = true

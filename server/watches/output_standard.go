@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// standardOutput writes to the request's http.ResponseWriter. Frames that come together go out together.
+// standardOutput writes to the request's http.ResponseWriter. One write sends all frames that are pending.
 type standardOutput struct {
 	w           http.ResponseWriter
 	control     *http.ResponseController

@@ -25,7 +25,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Objects is what watches need of the stored objects; objects.Store implements it.
+// Objects is the part of objects.Store that watches use.
 type Objects interface {
 	// Watch starts a watcher of the changes after a revision.
 	Watch(p permits.Permit, at objects.Place, scope cache.Scope, after int64) (*cache.Watcher, error)
@@ -84,7 +84,7 @@ type stream struct {
 	mu           sync.Mutex
 	over         bool // nothing may be sent any more
 	complete     bool // nothing is missing from the answer
-	outlives     bool // it goes on although the handler has returned
+	outlives     bool // it continues after the handler has returned
 	up           bool // its time is up
 	callsWebhook bool // its events may need a webhook
 	panicked     any  // what push ended with
@@ -144,8 +144,8 @@ func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form)
 	return Watch{w}, err
 }
 
-// start finds where the watch begins. A valid request for a revision that is gone, or does not come in time, begins a watch
-// that fails.
+// start finds where the watch begins. A valid request for a compacted revision, or for a future one that does not arrive in
+// time, begins a watch that fails.
 func (w *stream) start(ctx context.Context) error {
 	o, store, permit := w.options, w.server.Objects, w.request.Scope.Permit
 	revision, err := o.Revision(false)
@@ -212,14 +212,14 @@ func (v Watch) Serve() error {
 	return nil
 }
 
-// returned stops the watcher, unless the watch goes on.
+// returned stops the watcher, unless the watch outlives the handler.
 func (w *stream) returned() {
 	if w.watcher != nil && !w.outlives {
 		w.stop()
 	}
 }
 
-// leave ends the answer, unless it goes on.
+// leave ends the answer, unless the watch outlives the handler.
 func (w *stream) leave(out closer) {
 	if w.outlives {
 		return
@@ -230,7 +230,7 @@ func (w *stream) leave(out closer) {
 	}
 }
 
-// begin starts the answer; from here on errors are events. It returns nil if the client has gone.
+// begin starts the answer; from here on errors are events. It returns nil if the client has disconnected.
 func (w *stream) begin() closer {
 	rw, r := w.request.W, w.request.R
 	rw.Header().Set("Content-Type", w.view.Negotiated().StreamType())
@@ -312,7 +312,7 @@ func (s *Server) log() *slog.Logger {
 	return s.Log
 }
 
-// duration returns how long the watch lasts.
+// duration returns the time until the watch ends.
 func (w *stream) duration() time.Duration {
 	if seconds := w.options.TimeoutSeconds; seconds != nil && *seconds != 0 {
 		return time.Duration(max(0, min(*seconds, 1<<31))) * time.Second
@@ -341,7 +341,7 @@ func (w *stream) events(ctx context.Context, out output) error {
 		w.outlive(ctx, direct)
 		return nil
 	}
-	return w.ownLoop(ctx, out)
+	return w.handlerLoop(ctx, out)
 }
 
 // Causes that wake ownLoop besides changes.
@@ -350,12 +350,12 @@ const (
 	contextEnded
 )
 
-// ownLoop sends changes and bookmarks from the handler alone. It waits for a single channel, because a select over several
-// makes each event dearer.
-func (w *stream) ownLoop(ctx context.Context, out output) error {
-	w.timer = time.AfterFunc(w.untilBookmark(), func() { w.happens(timerFired) })
+// handlerLoop sends changes and bookmarks from the handler. It waits for a single channel, because a select over several
+// would make each event more expensive.
+func (w *stream) handlerLoop(ctx context.Context, out output) error {
+	w.timer = time.AfterFunc(w.untilBookmark(), func() { w.signal(timerFired) })
 	defer w.timer.Stop()
-	defer context.AfterFunc(ctx, func() { w.happens(contextEnded) })()
+	defer context.AfterFunc(ctx, func() { w.signal(contextEnded) })()
 	for {
 		if err := w.drain(ctx, out); err != nil {
 			return err
@@ -372,8 +372,8 @@ func (w *stream) ownLoop(ctx context.Context, out output) error {
 	}
 }
 
-// happens wakes ownLoop.
-func (w *stream) happens(what uint32) {
+// signal wakes handlerLoop.
+func (w *stream) signal(what uint32) {
 	w.alarms.Or(what)
 	w.watcher.Wake()
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lookEvery is how often UntilClosed looks.
+// lookEvery is the polling interval of UntilClosed.
 const lookEvery = 5 * time.Second
 
 // looking is the key of a value that contexts of UntilClosed have.

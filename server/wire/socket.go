@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Patience is how long a client may read nothing before it is disconnected.
+// Patience is the time without progress after which a slow client is disconnected.
 const Patience = 30 * time.Second
 
 // Listener accepts plain connections as Sockets.

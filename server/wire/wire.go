@@ -30,7 +30,7 @@ type Conn interface {
 	Cork()
 	Uncork()
 	// AddWriter announces that one more watch of the connection is about to write. RemoveWriter announces
-	// that it has written, or has nothing to write. What they write meanwhile is sent together.
+	// that it has written, or has nothing to write. The connection combines their writes.
 	AddWriter()
 	RemoveWriter()
 	// ID identifies a connection of HTTP/2; it is 0 for HTTP/1.1.
@@ -89,7 +89,7 @@ func Below(c net.Conn) (*tls.Conn, *Socket) {
 
 var _ Conn = (*Socket)(nil)
 
-// Headroom is how many bytes at the beginning of a buffer belong to the Stream that writes it.
+// Headroom is the number of bytes at the beginning of a buffer that belong to the Stream that writes it.
 const Headroom = 10
 
 // Stream is the body of a response that its handler has detached. Any goroutine may write it, one at a

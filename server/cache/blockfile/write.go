@@ -1,9 +1,8 @@
-// Package blockfile keeps encrypted blocks in a file, whose key is kept elsewhere. Goroutines may read blocks in any order and at
-// the same time.
+// Package blockfile reads and writes files of encrypted blocks. Blocks can be read in any order and concurrently.
 //
-// A file appears under its name whole or not at all. A block that was changed, cut off, moved, or taken from another file is an
-// error, as is everything with another key. Without the key a file shows only the sizes of its blocks. Only its owner can
-// access it (0600).
+// A file appears under its name whole or not at all. A block that was changed, truncated, moved, or copied from another file
+// is an error, as is any block with another key. Without the key a file shows only the sizes of its blocks. Only its owner
+// can access it (0600).
 package blockfile
 
 import (

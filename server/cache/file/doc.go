@@ -2,7 +2,6 @@
 // blockfile. Some blocks have objects of one resource, in key order; the directory has what reading them needs. The others have
 // their values, which are read when they are asked for (package values).
 //
-// The package does not know items: package cache converts between its items and Objects. A reader checks everything that it
-// relies on: damage makes a file unusable, and never ends the process. The database attests that a file belongs to it
-// (sqlstore.Attestor).
+// Package cache converts between its items and Objects. A reader checks everything that it relies on: damage makes a file
+// unusable, and never ends the process. The database attests that a file belongs to it (sqlstore.Attestor).
 package file

@@ -23,10 +23,10 @@ var (
 // skip is scan.Value at a depth: it checks the value at an index, and returns the index after it.
 func skip(b []byte, at, depth int) int { return scan.Loose.Value(b, at, scan.MaxDepth-depth) }
 
-// OwnerInfo is what the garbage collector has to know of an object that others name as their owner.
+// OwnerInfo holds the metadata that the garbage collector needs of an owner.
 type OwnerInfo struct {
 	UID        string
-	Deleting   bool // metadata.deletionTimestamp is set: it waits for something before it goes
+	Deleting   bool // metadata.deletionTimestamp is set
 	Foreground bool // it has the finalizer foregroundDeletion
 	Orphan     bool // it has the finalizer orphan
 }
@@ -34,7 +34,7 @@ type OwnerInfo struct {
 // Owner is one of an object's references to owners.
 type Owner = packing.Owner
 
-// Meta is what the read path needs of an object. It is scanned from the bytes, not decoded; its strings may be views of them.
+// Meta holds the metadata that the read path needs. It is scanned from the bytes, not decoded; its strings may be views of them.
 type Meta struct {
 	OwnerInfo
 	Labels            labels.Set

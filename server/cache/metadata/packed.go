@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// mostOwners is how many bytes the references of a packed object may take in addition to its value. An
-// object with more keeps them in its value alone: otherwise its writer would make the cache keep them twice.
+// mostOwners limits the bytes of owner references that a packed object stores in addition to its value. With more, they stay in
+// the value alone: otherwise a client could make the cache hold them twice.
 const mostOwners = 1 << 10
 
 // AppendCommonOwners appends the references to owners in b as packing.Common has them. If they take too much room, ok is

@@ -14,7 +14,7 @@ type Budget struct {
 // Taken returns about how many bytes are plain.
 func (p *Budget) Taken() int64 { return p.Total.Load() + p.Grown.Load() }
 
-// Keeps reports whether so many more bytes of packed messages may be kept: they may take half of the room.
+// Keeps reports whether there is room for n more bytes of packed messages, which may take half of the budget.
 func (p *Budget) Keeps(n int) bool {
 	return p == nil || p.Most < 0 || p.Messages.Load()+int64(n) <= p.Most/2
 }

@@ -71,8 +71,8 @@ func SameLabels(a, b *Common) bool {
 	return t.sameLabels(&u)
 }
 
-// mostNeighbors is the number of earlier objects that an object is compared with: so many Pods of one owner may differ in one
-// label.
+// mostNeighbors is the number of earlier objects that an object is compared with. It allows that many Pods of one owner to
+// differ in one label.
 const mostNeighbors = 32
 
 // Neighbors are the labels and owners of the last objects of a loop over many objects, mostly in key order, so that equal ones

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/sharding"
 )
 
-// maxText is how long the text of a selector may be. Its parser is slow, and a range has some eighty bytes.
+// maxText limits the length of a selector. Its parser is slow, and a range has some eighty bytes.
 const maxText = 16 << 10
 
 const (

@@ -55,7 +55,7 @@ type Page struct {
 	key  pageKey
 	data []byte
 	of   *Pages
-	uses atomic.Int32 // by readers and by Pages; nobody uses its memory when there are none
+	uses atomic.Int32 // by readers and by Pages; the memory is free at zero
 }
 
 // Release ends the use of a page and of views of it.

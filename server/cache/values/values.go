@@ -1,8 +1,8 @@
-// Package values reads values from the blocks of a cache file, where the cache asks for them.
+// Package values reads values from the blocks of a cache file on demand.
 //
-// A block that was read stays in Pages, which all files share and whose bytes are bounded: neighbors lie in one block, so a list
-// reads each block once. A File has no goroutine. The cache holds it as long as an object lies in it; the collector closes its
-// descriptor after that, and the system then drops a file that another one has replaced.
+// Blocks stay in Pages, a bounded cache that all files share: neighbors are in one block, so a list reads each block once. A
+// File has no goroutine. The cache references it as long as it has an object in it; then the garbage collector closes its
+// descriptor, and the system deletes a file that another one has replaced.
 package values
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
-// Place is where a value lies in a file: a block, and an offset in it.
+// Place is the position of a value in a file: a block, and an offset in it.
 type Place struct{ Block, Offset uint32 }
 
 // Append adds a value to a block, which begins as nil, and returns its offset.
@@ -27,7 +27,7 @@ type File struct {
 	pages  *Pages
 }
 
-// Open begins to read a file. It must come before the first Read.
+// Open prepares a file for reading. Call it before the first Read.
 func (f *File) Open(blocks *blockfile.File, pages *Pages) {
 	f.id, f.blocks, f.pages = pages.files.Add(1), blocks, pages
 }
