@@ -6,8 +6,8 @@ type outliving struct {
 	ends  []func() // of the filters, innermost first
 }
 
-// MayOutlive is called by the outermost filter, which also calls Returned. Filters that do not know AtEnd
-// call MustStay.
+// MayOutlive is called by the outermost filter, which also calls Returned. Filters that do not use AtEnd call
+// MustStay.
 func (s *Scope) MayOutlive() { s.outlivable = true }
 
 // MustStay keeps the handler until the answer has ended.

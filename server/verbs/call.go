@@ -134,5 +134,5 @@ func (h *Handler) hold(c *Call, weight int64) error {
 	return err
 }
 
-// holdLive is hold for an object of so many bytes that is decoded. One that is not large needs no room.
+// holdLive is hold for a decoded object of size bytes. Small objects need no room.
 func (h *Handler) holdLive(c *Call, size int) error { return h.hold(c, budget.Decoded(size)) }

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// coercing is a codec that drops from objects of a custom resource what its schema does not know, and reports it.
+// coercing is a codec that drops unknown fields from objects of a custom resource, and reports them.
 type coercing struct {
 	codecs.Codec
 	r *kinds.Resource

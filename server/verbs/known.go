@@ -24,7 +24,7 @@ func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
 	if obj, ok := h.universal(k); ok {
 		return obj, true
 	}
-	if obj := incidental(k); obj != nil {
+	if obj := newAuxiliary(k); obj != nil {
 		return obj, true
 	}
 	if single, ok := strings.CutSuffix(k.Kind, "List"); ok && single != "" {
@@ -74,8 +74,8 @@ func (h *Handler) universal(k schema.GroupVersionKind) (runtime.Object, bool) {
 	return nil, false
 }
 
-// incidental makes an object of a kind without a resource: bodies and options of subresources, and obsolete kinds.
-func incidental(k schema.GroupVersionKind) runtime.Object {
+// newAuxiliary makes an object of a kind without a resource: bodies and options of subresources, and obsolete kinds.
+func newAuxiliary(k schema.GroupVersionKind) runtime.Object {
 	switch k.GroupVersion() {
 	case corev1.SchemeGroupVersion:
 		switch k.Kind {

@@ -34,7 +34,7 @@ func (h *Handler) readWatch(c *Call) (o *objects.ListOptions, form codecs.Form, 
 	return o, form, err
 }
 
-// newWatch reads what the client watches, and in which form.
+// newWatch reads the parameters and the form of a watch.
 func (h *Handler) newWatch(c *Call) (none watches.Watch, err error) {
 	o, form, err := h.readWatch(c)
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package components serves ComponentStatuses: the health of parts of the control plane, which is probed and
-// never stored. It probes all components at the same time; one that does not answer in time is unhealthy.
+// Package components serves ComponentStatuses: the health of parts of the control plane, which are not stored. It
+// probes all components concurrently; a component that does not answer in time is unhealthy.
 package components
 
 import (
@@ -71,7 +71,7 @@ func Local(name string, port int) Component {
 	}}
 }
 
-// Handler serves the statuses of components and, after them, of the store under the name that clients know.
+// Handler serves the statuses of components, and of the store under the name etcd-0.
 func Handler(others ...Component) verbs.Special {
 	return func(h *verbs.Handler, c *verbs.Call) error {
 		all := append(slices.Clone(others), Component{Name: "etcd-0", Probe: func(ctx context.Context) (string, error) {
@@ -101,7 +101,7 @@ func Handler(others ...Component) verbs.Special {
 		if err != nil {
 			return err
 		}
-		rows, whole := many(askAll(c.Context(), wanted))
+		rows, whole := many(probeAll(c.Context(), wanted))
 		return h.Answers.Made(&c.Request, form, http.StatusOK, rows, whole)
 	}
 }
@@ -151,7 +151,7 @@ func selected(r *http.Request, all []Component) ([]Component, error) {
 	return wanted, nil
 }
 
-func askAll(ctx context.Context, components []Component) []corev1.ComponentStatus {
+func probeAll(ctx context.Context, components []Component) []corev1.ComponentStatus {
 	list := make([]corev1.ComponentStatus, len(components))
 	var group sync.WaitGroup
 	for i, component := range components {

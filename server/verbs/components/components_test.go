@@ -32,7 +32,7 @@ func TestAskAll(t *testing.T) {
 			return "", ctx.Err()
 		}}
 		start := time.Now()
-		list := askAll(t.Context(), []Component{slow, fixed("good", "ok", nil), slow, fixed("bad", "", errors.New("no"))})
+		list := probeAll(t.Context(), []Component{slow, fixed("good", "ok", nil), slow, fixed("bad", "", errors.New("no"))})
 		if took := time.Since(start); took != timeout {
 			t.Errorf("components were not asked together: %v", took)
 		}

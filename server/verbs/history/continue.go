@@ -32,8 +32,8 @@ func (p *page) token() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// goOn returns the revision below which the list of a token continues; the token must be for the same object.
-func (o *object) goOn(text string) (before int64, err error) {
+// continueBelow returns the revision below which the list of a token continues; the token must be for the same object.
+func (o *object) continueBelow(text string) (before int64, err error) {
 	var t token
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {

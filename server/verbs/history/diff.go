@@ -20,7 +20,7 @@ const (
 
 // diff returns the changes between two states: that of the parameter from, by default of the write before,
 // and that of the revision.
-func (t *teller) diff(h *verbs.Handler, c *verbs.Call) error {
+func (t *handlers) diff(h *verbs.Handler, c *verbs.Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
@@ -94,11 +94,11 @@ func (o *object) difference(ctx context.Context, from, to *state) (*history.Diff
 		return nil, err
 	}
 	defer leave()
-	before, err := o.stood(ctx, from)
+	before, err := o.objectAt(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	after, err := o.stood(ctx, to)
+	after, err := o.objectAt(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +120,8 @@ func (o *object) difference(ctx context.Context, from, to *state) (*history.Diff
 	return d, err
 }
 
-// stood returns the object in a state, nil if there was none.
-func (o *object) stood(ctx context.Context, s *state) (map[string]any, error) {
+// objectAt returns the object in a state, nil if there was none.
+func (o *object) objectAt(ctx context.Context, s *state) (map[string]any, error) {
 	if !s.there() {
 		return nil, nil
 	}

@@ -6,7 +6,7 @@
 //	namespace.go states from before a namespace was recreated
 //	states.go    finding a write by its revision or by a time
 //	pages.go     lists; continue.go their tokens
-//	tell.go      from a write to its description
+//	describe.go  from a write to its description
 //	diff.go      differences between two states
 //
 // The handlers read nothing of an object's past, apart from revision numbers, before an authorizer allows the
@@ -40,7 +40,7 @@ type Config struct {
 // Handlers returns the specials for verbs.Handler.Special. They apply to resources of the catalogue; others are
 // ignored.
 func Handlers(c Config) map[string]verbs.Special {
-	t := &teller{c}
+	t := &handlers{c}
 	of := "." + history.GroupVersion.Group
 	all := map[string]verbs.Special{kindshistory.Moments + of: t.moment}
 	for _, plural := range []string{kindshistory.Revisions, kindshistory.ClusterRevisions} {
@@ -50,10 +50,10 @@ func Handlers(c Config) map[string]verbs.Special {
 	return all
 }
 
-type teller struct{ Config }
+type handlers struct{ Config }
 
 // revisions serves a get and a list of revisions.
-func (t *teller) revisions(h *verbs.Handler, c *verbs.Call) error {
+func (t *handlers) revisions(h *verbs.Handler, c *verbs.Call) error {
 	if c.Info.Name == "" || c.Info.NameFromSelector {
 		return t.list(h, c)
 	}
@@ -61,7 +61,7 @@ func (t *teller) revisions(h *verbs.Handler, c *verbs.Call) error {
 }
 
 // get returns one write and the object that it wrote.
-func (t *teller) get(h *verbs.Handler, c *verbs.Call) error {
+func (t *handlers) get(h *verbs.Handler, c *verbs.Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (t *teller) get(h *verbs.Handler, c *verbs.Call) error {
 	if s.write == nil {
 		return apierrors.NewNotFound(c.Resource.GroupResource(), c.Info.Name)
 	}
-	r, err := o.tell(c.R.Context(), s.write, s.before, true)
+	r, err := o.describe(c.R.Context(), s.write, s.before, true)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (t *teller) get(h *verbs.Handler, c *verbs.Call) error {
 }
 
 // moment returns the revision at a time.
-func (t *teller) moment(h *verbs.Handler, c *verbs.Call) error {
+func (t *handlers) moment(h *verbs.Handler, c *verbs.Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err

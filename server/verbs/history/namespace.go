@@ -16,10 +16,9 @@ func (o *object) within() string {
 	return o.place.Namespace
 }
 
-// ofThisNamespace drops the states from before the object's namespace was recreated: the earlier namespace
-// may have belonged to somebody else, and rights in a namespace are rights in the present one. A user that
-// may get such objects in all namespaces sees them; the authorizer decides that once, and only if there is
-// such a state.
+// ofThisNamespace drops the states from before the object's namespace was recreated: the earlier namespace may have
+// belonged to another user, and rights in a namespace are rights in the current one. A user that may get such objects
+// in all namespaces sees them; the authorizer decides that once, and only if there is such a state.
 func (o *object) ofThisNamespace(writes []objects.Write) ([]objects.Write, error) {
 	made := o.h.Objects.NamespaceMade(o.within())
 	for i := range writes {

@@ -25,8 +25,8 @@ const (
 	contentBytes   = 4 << 20
 )
 
-// readAtOnce is how many writes are read before their sizes are known: that many of the largest take the
-// memory of a few request bodies. After large ones, the next is read alone.
+// readAtOnce limits the writes that are read before their sizes are known: the largest possible ones take the memory
+// of a few request bodies. After large ones, the next one is read alone.
 const (
 	readAtOnce = 4
 	largeBytes = 1 << 20
@@ -52,7 +52,7 @@ type page struct {
 }
 
 // list returns a page of the writes of one object, newest first.
-func (t *teller) list(h *verbs.Handler, c *verbs.Call) error {
+func (t *handlers) list(h *verbs.Handler, c *verbs.Call) error {
 	options, invalid := h.ReadList(c)
 	form, err := h.Answers.NegotiateList(&c.Request, invalid)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *page) bounds(ctx context.Context, token string) (err error) {
 		return err
 	}
 	if token != "" {
-		p.before, err = p.goOn(token)
+		p.before, err = p.continueBelow(token)
 		return err
 	}
 	if p.until.IsZero() || p.until.After(p.h.Objects.Now()) {
@@ -205,7 +205,7 @@ func (p *page) full() bool {
 // add adds a write. A write that cannot be read is marked; in a list with objects it is an error, as in other
 // lists.
 func (p *page) add(ctx context.Context, w, before *objects.Write) error {
-	r, err := p.tell(ctx, w, before, p.content)
+	r, err := p.describe(ctx, w, before, p.content)
 	var unread *objects.Unreadable
 	if errors.As(err, &unread) && !p.content {
 		r, err = p.bare(w), nil

@@ -108,7 +108,7 @@ func (o *object) expired(floor int64) error {
 }
 
 // timed returns the newest revision at a time.
-func (t *teller) timed(ctx context.Context, h *verbs.Handler, at time.Time) (int64, error) {
+func (t *handlers) timed(ctx context.Context, h *verbs.Handler, at time.Time) (int64, error) {
 	if now := h.Objects.Now(); at.After(now) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s is to come: by the server's clock it is %s", at.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
 	}
@@ -117,7 +117,7 @@ func (t *teller) timed(ctx context.Context, h *verbs.Handler, at time.Time) (int
 
 // revisionOf returns the revision at a moment, "now" or a time in RFC 3339, and the oldest revision at which
 // everything can be read.
-func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string) (revision, oldest int64, err error) {
+func (t *handlers) revisionOf(ctx context.Context, h *verbs.Handler, moment string) (revision, oldest int64, err error) {
 	if moment == "now" {
 		if err := h.Objects.CatchUp(ctx); err != nil {
 			return 0, 0, err
@@ -135,10 +135,9 @@ func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string
 	return revision, oldest, t.known(ctx, h, max(revision, oldest), at)
 }
 
-// known fails with 410 if a revision is newer than a time, because all kept revisions are newer. The time
-// before the first write of a database is as unknown as compacted history. The error names the oldest known
-// moment.
-func (t *teller) known(ctx context.Context, h *verbs.Handler, revision int64, at time.Time) error {
+// known fails with 410 if a revision is newer than a time, because then all retained revisions are newer. The time before
+// the first write of a database counts as compacted history. The error names the oldest known time.
+func (t *handlers) known(ctx context.Context, h *verbs.Handler, revision int64, at time.Time) error {
 	floor := max(revision, 1)
 	since, ok, err := h.Objects.Since(ctx, floor)
 	switch {

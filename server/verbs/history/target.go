@@ -25,7 +25,7 @@ const (
 
 // object is an object whose past the client may read, and the request.
 type object struct {
-	*teller
+	*handlers
 	h      *verbs.Handler
 	c      *verbs.Call
 	place  objects.Place // in the version of the answer
@@ -41,7 +41,7 @@ type object struct {
 // It does not look the object up. If no definition describes the resource, it reads newer definitions from
 // the database only for users that may get the undescribed object; such users must also be allowed to get the
 // described one.
-func (t *teller) open(h *verbs.Handler, c *verbs.Call, of schema.GroupResource, name string) (*object, error) {
+func (t *handlers) open(h *verbs.Handler, c *verbs.Call, of schema.GroupResource, name string) (*object, error) {
 	r, err := find(h, of)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (t *teller) open(h *verbs.Handler, c *verbs.Call, of schema.GroupResource, 
 }
 
 // opened returns an object of a resource, if the user may get it.
-func (t *teller) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, name string) (*object, error) {
+func (t *handlers) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, name string) (*object, error) {
 	if r.Namespaced != c.Resource.Namespaced {
 		other, scope := "revisions", "in namespaces"
 		if c.Resource.Namespaced {
@@ -71,7 +71,7 @@ func (t *teller) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, name
 		}
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s are %s: their past is in %s", r.GroupResource(), scope, other))
 	}
-	o := &object{teller: t, h: h, c: c, place: objects.Place{Resource: r, Name: name}}
+	o := &object{handlers: t, h: h, c: c, place: objects.Place{Resource: r, Name: name}}
 	if r.Namespaced {
 		o.place.Namespace = c.Info.Namespace
 	}
@@ -82,8 +82,8 @@ func (t *teller) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, name
 	return o, nil
 }
 
-// ask authorizes a get of an object.
-func (t *teller) ask(ctx context.Context, c *verbs.Call, at *objects.Place) (permits.Permit, error) {
+// ask checks that the user may get an object.
+func (t *handlers) ask(ctx context.Context, c *verbs.Call, at *objects.Place) (permits.Permit, error) {
 	r := at.Resource
 	said := r.GroupResource().String() + " " + at.Name
 	if at.Namespace != "" {

@@ -27,8 +27,8 @@ const (
 	maxDisrupted = 2000
 )
 
-// unhealthyMayGo reports whether a budget allows the eviction of pods that are not ready.
-func unhealthyMayGo(b *policyv1.PodDisruptionBudget) bool {
+// evictsUnhealthy reports whether a budget allows the eviction of pods that are not ready.
+func evictsUnhealthy(b *policyv1.PodDisruptionBudget) bool {
 	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
 		return true
 	}
@@ -39,8 +39,8 @@ func (e *evicting) budgetResource() *kinds.Resource {
 	return e.h.Catalogue.Lookup("policy", "v1", "poddisruptionbudgets")
 }
 
-// budgets are those whose selector matches the pod. An empty selector matches every
-// pod of the namespace, none matches no pod.
+// budgets returns the budgets whose selector matches the pod. An empty selector matches every pod of the namespace; a
+// nil one matches none.
 func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	var found []*policyv1.PodDisruptionBudget
 	all, err := e.h.Objects.Collection(e.c.Permit(), objects.Place{Resource: e.budgetResource(), Namespace: pod.Namespace})
@@ -107,7 +107,7 @@ func drawFrom(v release.Version, b *policyv1.PodDisruptionBudget, podName string
 	}
 	switch s := &b.Status; {
 	case s.ObservedGeneration < b.Generation:
-		return stillProcessed(b.Name)
+		return notProcessedError(b.Name)
 	case s.DisruptionsAllowed < 0:
 		return forbid("pdb disruptions allowed is negative")
 	case len(s.DisruptedPods) > maxDisrupted:
@@ -153,8 +153,8 @@ func exhausted(v release.Version, b *policyv1.PodDisruptionBudget) string {
 	return not
 }
 
-// stillProcessed is the error for a budget whose pods have not been counted yet: the client should retry.
-func stillProcessed(budget string) error {
+// notProcessedError is the error for a budget whose pods have not been counted yet: the client should retry.
+func notProcessedError(budget string) error {
 	return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
 }
 

@@ -90,8 +90,8 @@ func (e *evicting) pinned() bool {
 	return e.options.Preconditions != nil && e.options.Preconditions.ResourceVersion != nil
 }
 
-// means reports whether pod is the one that the client wants to evict.
-func (e *evicting) means(pod *corev1.Pod) bool {
+// matches reports whether pod has the UID in the preconditions, if they name one.
+func (e *evicting) matches(pod *corev1.Pod) bool {
 	p := e.options.Preconditions
 	return p == nil || p.UID == nil || *p.UID == "" || *p.UID == pod.UID
 }
@@ -104,7 +104,7 @@ func (e *evicting) run() error {
 		}
 		if !needsBudget(pod) {
 			err = e.remove(pod, func(live *corev1.Pod) bool { return !needsBudget(live) })
-			if !apierrors.IsConflict(err) || e.pinned() || !e.means(pod) {
+			if !apierrors.IsConflict(err) || e.pinned() || !e.matches(pod) {
 				return err
 			}
 			// The pod changed, or another one has its name now, and may need a budget.
@@ -153,11 +153,11 @@ func (e *evicting) withinBudget(pod *corev1.Pod) error {
 		return e.remove(pod, nil)
 	}
 	budget := budgets[0]
-	if !pods.Ready(pod) && unhealthyMayGo(budget) {
+	if !pods.Ready(pod) && evictsUnhealthy(budget) {
 		// Such a pod does not count for its budget, unless it becomes ready before it is deleted.
 		err := e.remove(pod, func(live *corev1.Pod) bool { return live.ResourceVersion == pod.ResourceVersion })
 		if apierrors.IsConflict(err) && !e.pinned() {
-			return stillProcessed(budget.Name)
+			return notProcessedError(budget.Name)
 		}
 		return err
 	}

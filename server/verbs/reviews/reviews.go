@@ -73,7 +73,7 @@ func (r *reviewer) access(h *verbs.Handler, c *verbs.Call, review kinds.Object, 
 	if err != nil {
 		return err
 	}
-	_, resource, _ := question(c, spec)
+	_, resource, _ := requestOf(c, spec)
 	r.known(resource)
 	if errs := validate(); len(errs) > 0 {
 		return status.Invalid(c.Resource.Release, schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
@@ -81,12 +81,12 @@ func (r *reviewer) access(h *verbs.Handler, c *verbs.Call, review kinds.Object, 
 	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
-	*answer = r.decide(c.Context(), attributes(question(c, spec)))
+	*answer = r.decide(c.Context(), attributes(requestOf(c, spec)))
 	return h.Send(c, http.StatusCreated, review)
 }
 
-// question returns the user, and the resource or path, that the spec of a review is about.
-func question(c *verbs.Call, spec any) (*authx.Identity, *authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
+// requestOf returns the user, and the resource or path, that the spec of a review is about.
+func requestOf(c *verbs.Call, spec any) (*authx.Identity, *authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
 	if s, ok := spec.(*authorizationv1.SubjectAccessReviewSpec); ok {
 		return userOf(s), s.ResourceAttributes, s.NonResourceAttributes
 	}
@@ -94,7 +94,7 @@ func question(c *verbs.Call, spec any) (*authx.Identity, *authorizationv1.Resour
 	return c.User, s.ResourceAttributes, s.NonResourceAttributes
 }
 
-// rulesOf lists what the caller may do in a namespace. The answer does not repeat the question.
+// rulesOf lists the caller's permissions in a namespace. The answer does not repeat the spec.
 func (r *reviewer) rulesOf(h *verbs.Handler, c *verbs.Call) error {
 	review := &authorizationv1.SelfSubjectRulesReview{}
 	options, err := read(h, c, review)

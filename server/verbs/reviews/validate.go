@@ -54,7 +54,7 @@ func validateEither(r *authorizationv1.ResourceAttributes, n *authorizationv1.No
 	return nil
 }
 
-// validateMeta allows no metadata but what the request itself gives.
+// validateMeta allows only the metadata that the request implies.
 func validateMeta(m *metav1.ObjectMeta, detail string) field.ErrorList {
 	bare := *m
 	bare.Namespace, bare.ManagedFields = "", nil

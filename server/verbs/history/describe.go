@@ -24,8 +24,8 @@ const lightBytes = 32 << 10
 // makerAnnotations are annotations of other projects that name the creator of an object.
 var makerAnnotations = []string{"openshift.io/requester", "field.cattle.io/creatorId"}
 
-// tell describes a write, given the previous one, with or without the object.
-func (o *object) tell(ctx context.Context, w, before *objects.Write, content bool) (*history.Revision, error) {
+// describe describes a write, given the previous one, with or without the object.
+func (o *object) describe(ctx context.Context, w, before *objects.Write, content bool) (*history.Revision, error) {
 	data, err := o.h.Objects.JSON(ctx, o.place.Resource, w.Item)
 	if err != nil {
 		return nil, err
