@@ -25,7 +25,7 @@ type Host struct {
 	API         reconcile.API
 	Cache       *cache.Cache
 	Catalogue   *kinds.Catalogue
-	Follow      func()              // has Catalogue know all definitions that Cache has; may be nil
+	Follow      func()              // updates Catalogue with all definitions in Cache; may be nil
 	Definitions *definitions.Reader // may be nil
 	Objects     migrations.Restorer
 	Authorizer  authx.Authorizer
@@ -102,25 +102,24 @@ type Config struct {
 	// Host is the name of the host, by which other servers identify this one; see storageversions.Identity.
 	// Empty: the server publishes no identity.
 	Host string
-	// StorageVersions has the server say in which versions it stores objects, where others
-	// know of it.
+	// StorageVersions makes the server publish the versions in which it stores objects.
 	StorageVersions bool
-	// GarbageWorkers is how many objects the garbage collector processes at once. 0:
+	// GarbageWorkers is the number of objects that the garbage collector processes concurrently. 0:
 	// garbage.Workers.
 	GarbageWorkers int
-	// TerminatedPods is how many pods that have ended PodCollector keeps; 0 or less: all.
+	// TerminatedPods is the number of terminated pods that PodCollector keeps; 0 or less: all.
 	TerminatedPods int
-	// QuotaInterval is how often quotas are counted everything; 0: every 5 minutes; less: never.
+	// QuotaInterval is the interval of full recounts of quotas; 0: 5 minutes; less: never.
 	QuotaInterval time.Duration
 	// Elections has the server choose leaders among LeaseCandidates, where these are served. Nil: it does
 	// not.
 	Elections *elections.Config
 }
 
-// settleFor is how long a controller that the configuration does not name waits after a change before it acts.
+// settleFor is the delay after a change of a controller that the configuration does not name.
 // Clients of a server without a kube-controller-manager read back their own writes and
 // expect to find them unchanged, as on a stock server; a second is longer than such a read takes, and
-// shorter than people wait. A kube-controller-manager takes as long to notice a change on a
+// short for people. A kube-controller-manager takes as long to notice a change on a
 // busy cluster, and all servers of a store have received it by then.
 const settleFor = time.Second
 

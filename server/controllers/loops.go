@@ -50,7 +50,7 @@ func Loops(h Host, c Config) []Loop {
 	return list
 }
 
-// chosen reports whether a controller, or a part of its work, is to be done.
+// chosen reports whether a controller, or a part of its work, is enabled.
 func (k *controller) chosen(c *Config) bool {
 	if len(k.switches) == 0 {
 		return c.Runs(k.name)

@@ -29,11 +29,11 @@ var longNames = map[string]string{
 	"storageversion-garbage-collector-controller": storageversions.CollectorSwitch,
 }
 
-// otherNames are additional names: a short name for the most common one, and one that stock components know.
+// otherNames are aliases: a short name for the most common one, and one that stock components use.
 var otherNames = map[string]string{"gc": "garbagecollector", "svm": migrations.Switch}
 
-// Switches returns the names that a Selection knows: those that are on by default, and
-// those that are on where they are named.
+// Switches returns the valid names of a Selection: those that are on by default, and
+// those that must be named.
 func Switches() (byDefault, named []string) {
 	for _, k := range all {
 		for _, s := range k.switches {

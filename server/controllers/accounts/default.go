@@ -24,8 +24,8 @@ const (
 	// longestBackoff is the maximum backoff of a namespace whose account cannot be created.
 	longestBackoff = 15 * time.Second
 
-	// atOnce is how many namespaces are reconciled at once, so that their writes share commits, including the
-	// thousands of a new server.
+	// atOnce is the number of namespaces that are reconciled concurrently, so that their writes share commits, even
+	// those of the thousands of namespaces of a new server.
 	atOnce = 16
 )
 

@@ -21,8 +21,8 @@ const tokensAgent = "tokens-controller"
 var tokenMark = []byte(`"type":"` + string(corev1.SecretTypeServiceAccountToken) + `"`)
 
 // Tokens fills Secrets of the type kubernetes.io/service-account-token: with a token of the service account that they
-// name, the authority of the API, and the name of their namespace. A Secret whose account is not there, or is another
-// one of that name, is deleted.
+// name, the authority of the API, and the name of their namespace. It deletes a Secret whose account does not exist, or
+// has another UID.
 //
 // Clients that may create such a Secret get a token of any account in its namespace, as with a stock
 // controller-manager. It costs one signature and one write for each.

@@ -69,7 +69,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return r, c.fill(ctx, c.roles[key.Name])
 		}
 		r.After = c.settle()
-		c.imagine()
+		c.deriveRules()
 		for name, role := range c.roles {
 			if role.AggregationRule != nil && role.DeletionTimestamp == nil && !c.rests(role) {
 				l.Queue.Touch(reconcile.Key{Name: name}, 0)
@@ -97,7 +97,7 @@ func (c *Controller) set(item *cache.Item) {
 	}
 }
 
-// settle forgets roles that have settled, and says when the next one has; 0: none settles.
+// settle forgets roles that have settled, and returns the time until the next one has; 0 if there is none.
 func (c *Controller) settle() (next time.Duration) {
 	now := c.Now()
 	for name, until := range c.settling {
@@ -144,9 +144,9 @@ func (c *Controller) rests(role *rbacv1.ClusterRole) bool {
 	return !c.settling[role.Name].IsZero() || c.skips(role)
 }
 
-// imagine finds the rules of roles that are left alone and have none. Each pass takes them
-// one step further, and there are not more steps than such roles.
-func (c *Controller) imagine() {
+// deriveRules computes the rules of roles that the controller does not write and that have none. Each pass follows
+// one more level of aggregation; there are at most as many levels as such roles.
+func (c *Controller) deriveRules() {
 	c.imagined = map[string][]rbacv1.PolicyRule{}
 	var empty []*rbacv1.ClusterRole
 	for _, role := range c.roles {

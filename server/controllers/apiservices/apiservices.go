@@ -1,4 +1,4 @@
-// Package apiservices says which APIServices are available.
+// Package apiservices sets the condition Available of APIServices.
 package apiservices
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const agent = "kube-apiserver" // field manager of the controller's writes
 
-// Path is where the API has APIServices.
+// Path is the path of APIServices in the API.
 const Path = "/apis/apiregistration.k8s.io/v1/apiservices"
 
 // Controller records which APIServices are available: those of this server always are; of others, the server
@@ -34,7 +34,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	l.Sources = []reconcile.Source{l.Objects(aggregator.Storage, nil)}
 	l.Signalled = func() { // of some of them something else is known now
 		for _, s := range c.Aggregator.Services().All() {
-			if wanted, known := c.wanted(s); known && !says(s, wanted) {
+			if desired, known := c.desired(s); known && !says(s, desired) {
 				l.Queue.Touch(reconcile.Key{Name: s.Name}, 0)
 			}
 		}
@@ -45,9 +45,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// wanted returns the condition that an APIService should have; known is false until the aggregator
+// desired returns the condition that an APIService should have; known is false until the aggregator
 // has a verdict.
-func (c *Controller) wanted(s *apiregistrationv1.APIService) (_ apiregistrationv1.APIServiceCondition, known bool) {
+func (c *Controller) desired(s *apiregistrationv1.APIService) (_ apiregistrationv1.APIServiceCondition, known bool) {
 	now := metav1.NewTime(c.Now())
 	if s.Spec.Service == nil {
 		return apiregistration.LocalCondition(now), true
@@ -84,7 +84,7 @@ func (c *Controller) reconcile(ctx context.Context, item *cache.Item, local bool
 	if _, err := c.Cache.JSON().Decode(item.JSON(), s, codecs.Ignore); err != nil || local && s.Spec.Service != nil {
 		return nil
 	}
-	condition, known := c.wanted(s)
+	condition, known := c.desired(s)
 	if !known || says(s, condition) {
 		return nil
 	}
@@ -103,7 +103,7 @@ func available(list []apiregistrationv1.APIServiceCondition) int {
 	return slices.IndexFunc(list, func(c apiregistrationv1.APIServiceCondition) bool { return c.Type == apiregistrationv1.Available })
 }
 
-// says reports whether an APIService has a condition already, whenever it got it.
+// says reports whether an APIService has a condition already, regardless of its time.
 func says(s *apiregistrationv1.APIService, c apiregistrationv1.APIServiceCondition) bool {
 	i := available(s.Status.Conditions)
 	if i < 0 {

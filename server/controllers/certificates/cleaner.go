@@ -16,8 +16,7 @@ import (
 
 const cleanerAgent = reconcile.ManagerAgent + "certificate-controller" // field manager of Cleaner's writes
 
-// The resync period, and how long requests are kept: decided ones since their decision, pending ones since their
-// creation.
+// The resync period, and the ages at which requests are deleted: from the decision, or from the creation of pending ones.
 const (
 	cleanEvery  = time.Hour
 	keepDecided = time.Hour

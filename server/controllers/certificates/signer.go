@@ -141,7 +141,7 @@ func (c *Signer) sign(ctx context.Context, r *certificatesv1.CertificateSigningR
 	return c.put(ctx, r, "status")
 }
 
-// minLife is the shortest life that is given, however short the one asked for.
+// minLife is the shortest validity of a certificate, however short the requested one.
 const minLife = 10 * time.Minute
 
 func (c *Signer) life(seconds *int32) time.Duration {
@@ -203,7 +203,7 @@ func checkKubeletServing(r *x509.CertificateRequest, usages []certificatesv1.Key
 	return nil
 }
 
-// checkKubeletUsages requires a kubelet's usages, with or without the one that only RSA keys have.
+// checkKubeletUsages requires a kubelet's usages, with or without key encipherment, which only RSA keys have.
 func checkKubeletUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) error {
 	all := []certificatesv1.KeyUsage{auth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 	slices.Sort(all)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Storage is where PersistentVolumeClaims are.
+	// Storage is the storage of PersistentVolumeClaims.
 	Storage         = "persistentvolumeclaims"
 	claimsFinalizer = "kubernetes.io/pvc-protection"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// restShare is how many times as long as its scan took a namespace waits for the next one.
+// restShare is the pause of a namespace between two scans, as a multiple of the duration of the scan.
 const restShare = 5
 
 // InUse keeps objects of a kind that are being deleted for as long as others use them, by a finalizer.
@@ -40,7 +40,7 @@ func (u *InUse) Run(ctx context.Context) error {
 	l.Sources = []reconcile.Source{{
 		Storage: u.storage,
 		Seen: func(item *cache.Item) {
-			if u.misfit(item) {
+			if u.needsUpdate(item) {
 				l.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
 			}
 		},
@@ -60,19 +60,19 @@ func (u *InUse) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-func (u *InUse) misfit(item *cache.Item) bool {
-	return misfit(item, u.finalizer) && (u.add || item.Meta().Deleting)
+func (u *InUse) needsUpdate(item *cache.Item) bool {
+	return needsUpdate(item, u.finalizer) && (u.add || item.Meta().Deleting)
 }
 
-// reconcile protects or releases the objects of a namespace. The key of a single object is for one that
-// failed, so that the others of its namespace do not wait.
+// reconcile protects or releases the objects of a namespace. An object that failed has a key of its own, so that the
+// others of its namespace do not wait for its retry.
 func (u *InUse) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	began := time.Now()
 	var todo []*cache.Item
 	var used func(*cache.Item) bool
 	going := int64(0) // the newest revision of an object that is being deleted
 	u.Cache.Snapshot(u.storage).Ascend(key.Namespace, "", "", func(item *cache.Item) bool {
-		if u.misfit(item) && (key.Name == "" || key.Name == item.Name) {
+		if u.needsUpdate(item) && (key.Name == "" || key.Name == item.Name) {
 			if todo = append(todo, item); item.Meta().Deleting {
 				going = max(going, item.Revision)
 			}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// ClassesStorage is where VolumeAttributesClasses are, and ClassesSwitch the name of their controller.
+	// ClassesStorage is the storage of VolumeAttributesClasses, and ClassesSwitch the name of their controller.
 	ClassesStorage = "volumeattributesclasses.storage.k8s.io"
 	ClassesSwitch  = "volumeattributesclass-protection-controller"
-	// GroupsStorage is where PodGroups are, and GroupsSwitch the name of their controller.
+	// GroupsStorage is the storage of PodGroups, and GroupsSwitch the name of their controller.
 	GroupsStorage = "podgroups.scheduling.k8s.io"
 	GroupsSwitch  = "podgroup-protection-controller"
 )

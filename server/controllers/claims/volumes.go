@@ -32,21 +32,21 @@ func (v *Volumes) Run(ctx context.Context) error {
 	l := &reconcile.Loop{Base: v.Base, Failure: "cannot protect a PersistentVolume, or release it"}
 	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 		item := v.Cache.Get(volumesStorage, "", key.Name)
-		if item == nil || !misfit(item, volumesFinalizer) || item.Meta().Deleting && reconcile.Text(item, "status", "phase") == string(corev1.VolumeBound) {
+		if item == nil || !needsUpdate(item, volumesFinalizer) || item.Meta().Deleting && reconcile.Text(item, "status", "phase") == string(corev1.VolumeBound) {
 			return r, nil
 		}
 		return r, setFinalizer(ctx, &v.Base, volumesAgent, "/api/v1/persistentvolumes/", item, volumesFinalizer)
 	}
 	l.Sources = []reconcile.Source{{Storage: volumesStorage, Seen: func(item *cache.Item) {
-		if misfit(item, volumesFinalizer) {
+		if needsUpdate(item, volumesFinalizer) {
 			l.Queue.Touch(reconcile.KeyOf(item), 0) // a webhook may make a revision of each try
 		}
 	}}}
 	return l.Run(ctx)
 }
 
-// misfit reports whether an object lacks a finalizer, or is being deleted and has it.
-func misfit(item *cache.Item, finalizer string) bool {
+// needsUpdate reports whether an object lacks a finalizer, or is being deleted and has it.
+func needsUpdate(item *cache.Item, finalizer string) bool {
 	return item.Err() == nil && slices.Contains(reconcile.Finalizers(item), finalizer) == item.Meta().Deleting
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// The ConfigMaps of kube-system by which others learn how this cluster authenticates.
+// The ConfigMaps of kube-system that publish this cluster's authentication settings.
 const (
 	authenticationMap   = "extension-apiserver-authentication"
 	trackingMap         = "kube-apiserver-legacy-service-account-token-tracking"

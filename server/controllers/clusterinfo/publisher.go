@@ -31,10 +31,10 @@ const (
 	rbacPath = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + metav1.NamespacePublic
 )
 
-// Publisher keeps the ConfigMap cluster-info of kube-public, from which machines that join by a bootstrap token learn the
-// address and the authority of the API, and lets anybody read that one object. It corrects the kubeconfig in it where
-// the address or the authority changes, for as long as no field manager but its own owns that. A ConfigMap of that name
-// that others made, or changed, is left alone, and so are a role and a binding that are there.
+// Publisher maintains the ConfigMap cluster-info of kube-public, from which machines that join by a bootstrap token read the
+// address and the authority of the API, and allows all users to read that object. It updates the kubeconfig in it when the
+// address or the authority changes, as long as no other field manager owns it. It does not change a ConfigMap of that name
+// that others created or changed, nor an existing role or binding.
 type Publisher struct {
 	reconcile.Base
 	Server    string // URL at which machines reach the API

@@ -37,7 +37,7 @@ type Cluster struct {
 // Unreadable is the stored value of an unreadable object.
 type Unreadable string
 
-// NewCluster makes one of all built-in kinds.
+// NewCluster returns a Cluster with all built-in kinds.
 func NewCluster(t *testing.T) *Cluster {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	return &Cluster{t: t, Catalogue: catalogue, Cache: cache.New(catalogue), live: map[sqlstore.Key]sqlstore.Row{}}
@@ -178,7 +178,7 @@ func (c *Cluster) Call(_ context.Context, _, method, path, _ string, body, into 
 	if err := json.Unmarshal(data, &obj); err != nil {
 		return err
 	}
-	c.Lock() // so that no concurrent write comes between the check and the write
+	c.Lock() // make check and write atomic
 	defer c.Unlock()
 	if name == "" {
 		name = obj["metadata"].(map[string]any)["name"].(string)

@@ -1,8 +1,6 @@
-// Package controllertest has what tests of controllers run against: a cache, and an API that writes to it. It is for
-// tests alone.
+// Package controllertest is the environment of tests of controllers: a cache, and an API that writes to it.
 //
-// Goroutines: a World may be called by several at once. During runs a controller in a goroutine that has ended when it
-// returns.
+// A World is safe for concurrent use. During runs a controller in a goroutine that ends before it returns.
 package controllertest
 
 import (

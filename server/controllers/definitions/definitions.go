@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/definitions"
 )
 
-// pollEvery is how often the controller checks definitions that wait until their objects are deleted.
+// pollEvery is the interval of checking definitions that wait for the deletion of their objects.
 const pollEvery = 500 * time.Millisecond
 
 // Controller accepts the names of CustomResourceDefinitions and establishes them, keeps their APIServices,

@@ -47,7 +47,7 @@ func terminating(crd *apiextensionsv1.CustomResourceDefinition, status apiextens
 	})
 }
 
-// empty deletes all objects of a definition, and says how many are there still.
+// empty deletes all objects of a definition, and returns the number of remaining ones.
 func (d *writer) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (left int, err error) {
 	storage := crd.Status.AcceptedNames.Plural + "." + crd.Spec.Group
 	namespaces := map[string]bool{} // those with undeleted objects

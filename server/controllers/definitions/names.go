@@ -17,7 +17,7 @@ type definition struct {
 	created int64                                     // revision
 }
 
-// names are those that are taken in a group.
+// names are the names in use in a group.
 type names struct{ resources, kinds map[string]bool }
 
 // taken collects the accepted names of all definitions of a list.
@@ -135,8 +135,7 @@ func establish(crd *apiextensionsv1.CustomResourceDefinition, accepted bool) {
 	}
 }
 
-// badBundle tells definitions whose webhook could never be called, since the certificates
-// that it is to be known by are none.
+// badBundle reports whether the caBundle of the conversion webhook has no valid certificate.
 func badBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	c := crd.Spec.Conversion
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
@@ -145,8 +144,7 @@ func badBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !x509.NewCertPool().AppendCertsFromPEM(c.Webhook.ClientConfig.CABundle)
 }
 
-// approve says of definitions of the community's own groups whether it has approved
-// of them.
+// approve sets the condition that tells whether a definition in a community-owned group has the approval annotation.
 func approve(crd *apiextensionsv1.CustomResourceDefinition) {
 	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
 		return

@@ -48,7 +48,7 @@ func (d *services) keep(ctx context.Context, group string, list []*definition) e
 	return errors.Join(failed...)
 }
 
-// serve creates the APIService of a version, or restores it. It leaves one alone whose label somebody has
+// serve creates the APIService of a version, or restores it. It does not change one whose management label a client has
 // removed.
 func (d *services) serve(ctx context.Context, wanted *apiregistrationv1.APIService) error {
 	item := d.Cache.Get(servicesStorage, "", wanted.Name)
@@ -81,8 +81,8 @@ func (d *services) tidy(ctx context.Context, groups map[string]bool) error {
 	return errors.Join(failed...)
 }
 
-// kept names the APIServices of definitions that which selects. It reads only those named for one of the
-// groups: there can be thousands.
+// kept returns the names of the APIServices of definitions that which selects. It reads only those of the groups: there
+// can be thousands.
 func (d *services) kept(of func(group string) bool, which func(*apiregistrationv1.APIService) bool) (out []string) {
 	d.Cache.Snapshot(servicesStorage).Ascend("", "", "", func(item *cache.Item) bool {
 		if _, group, _ := strings.Cut(item.Name, "."); !of(group) {

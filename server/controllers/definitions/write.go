@@ -16,7 +16,7 @@ import (
 
 const (
 	agent = "kube-apiserver" // field manager of this package's writes
-	// Storage is where CustomResourceDefinitions are.
+	// Storage is the storage of CustomResourceDefinitions.
 	Storage         = "customresourcedefinitions.apiextensions.k8s.io"
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 )

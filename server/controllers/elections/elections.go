@@ -1,5 +1,4 @@
-// Package elections chooses the leaders of components that put themselves forward with LeaseCandidates; package election
-// says whom.
+// Package elections runs the elections of leaders among LeaseCandidates; package election makes the decisions.
 package elections
 
 import (
@@ -20,36 +19,36 @@ import (
 )
 
 const (
-	// CandidatesStorage is where LeaseCandidates are stored.
+	// CandidatesStorage is the storage of LeaseCandidates.
 	CandidatesStorage = "leasecandidates.coordination.k8s.io"
 
-	// restShare is how many times as long as a reconcile took the loop pauses after it.
+	// restShare is the pause after a reconcile, as a multiple of its duration.
 	restShare = 4
-	// removeEvery is how often expired candidates are looked for, as in a stock server.
+	// removeEvery is the interval of checks for expired candidates, as in a stock server.
 	removeEvery = 30 * time.Minute
-	// longestBackoff is how long an election is left alone at most whose writes fail.
+	// longestBackoff limits the delay of an election whose writes fail.
 	longestBackoff = 15 * time.Second
 )
 
-// Controller chooses the holders of Leases for which components put themselves forward with LeaseCandidates, and removes
-// candidates that have not renewed themselves for half an hour.
+// Controller chooses the holders of Leases among LeaseCandidates, and removes candidates that were not renewed for half an
+// hour.
 //
 // What clients can cause: each change of a candidate or of its Lease makes the controller read all candidates of that
 // Lease. It reconciles one Lease at a time, namespaces in turn, and after each pauses for four times as long as that took,
-// a second at most. A write of the server follows one of a client, as package election says.
+// a second at most. Package election bounds the writes by those of clients.
 type Controller struct {
 	reconcile.Base
 	Served string        // the group and version of candidates
 	Wait   time.Duration // how long candidates have to answer; 0: election.Wait
 
 	loop     *reconcile.Loop
-	contests map[reconcile.Key]*contest
+	contests map[reconcile.Key]*leaseElection
 	entries  map[reconcile.Key]entry // by where the candidate is
 	problems ratelog.Line
 	chosen   ratelog.Line
 }
 
-// Config says how leaders are chosen.
+// Config configures a Controller.
 type Config struct {
 	Times    reconcile.LeaseTimes // of the Lease of the server that chooses
 	Wait     time.Duration        // how long candidates have to answer; 0: election.Wait
@@ -72,8 +71,8 @@ type entry struct {
 	going bool // it is being deleted, and waits for its finalizers
 }
 
-// contest is an election of one Lease that has candidates.
-type contest struct {
+// leaseElection is the election for one Lease that has candidates.
+type leaseElection struct {
 	candidates map[string]*election.Candidate
 	problem    string // why no candidate could be chosen the last time
 }
@@ -84,7 +83,7 @@ func (e *Controller) Run(ctx context.Context) error {
 	var removal reconcile.Key // others are Leases
 	e.loop = &reconcile.Loop{Base: e.Base, Keys: []reconcile.Key{removal}, Share: restShare, Longest: longestBackoff, Failure: "cannot choose a leader"}
 	e.loop.Begin = func(context.Context) error {
-		e.contests, e.entries = map[reconcile.Key]*contest{}, map[reconcile.Key]entry{}
+		e.contests, e.entries = map[reconcile.Key]*leaseElection{}, map[reconcile.Key]entry{}
 		return nil
 	}
 	mark := func(item *cache.Item) {
@@ -122,7 +121,7 @@ func (e *Controller) set(item *cache.Item) {
 	e.entries[key] = entry{lease, stored.Metadata.DeletionTimestamp != nil}
 	c := e.contests[lease]
 	if c == nil {
-		c = &contest{candidates: map[string]*election.Candidate{}}
+		c = &leaseElection{candidates: map[string]*election.Candidate{}}
 		e.contests[lease] = c
 	}
 	c.candidates[item.Name] = election.Read(item.Name, item.Revision, stored.Metadata.CreationTimestamp, &stored.Spec)
@@ -166,15 +165,15 @@ func (e *Controller) decide(ctx context.Context, key reconcile.Key) (r reconcile
 	case !step.Due.IsZero():
 		r.After = max(step.Due.Sub(now), 1)
 	}
-	e.complain(ctx, c, key, err)
+	e.logNoCandidate(ctx, c, key, err)
 	if err = e.ping(ctx, key, step.Ping, now); err == nil && step.Lease != nil {
 		err = e.write(ctx, key, &have, step.Lease)
 	}
 	return r, err
 }
 
-// complain logs why no candidate can be chosen, once for each reason.
-func (e *Controller) complain(ctx context.Context, c *contest, key reconcile.Key, err error) {
+// logNoCandidate logs why no candidate can be chosen, once for each reason.
+func (e *Controller) logNoCandidate(ctx context.Context, c *leaseElection, key reconcile.Key, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()

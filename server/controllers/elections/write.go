@@ -67,9 +67,8 @@ func (e *Controller) write(ctx context.Context, key reconcile.Key, have *lease, 
 	return err
 }
 
-// remove deletes candidates that have not renewed themselves for long, and says when to do
-// so again. Those stay that were made not long ago: their clock may be wrong. Those that
-// cannot go are tried again as late as if they had.
+// remove deletes candidates that were not renewed for long, and returns when to do so again. It keeps recently created
+// ones: their clock may be wrong. It retries failed deletions at the same time.
 func (e *Controller) remove(ctx context.Context) time.Duration {
 	now := e.Now()
 	tried, removed := 0, 0

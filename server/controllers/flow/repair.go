@@ -14,12 +14,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 )
 
-// repairEvery is how often the initial objects of flow control are checked: a client's change to them causes
-// at most one write of the server in that time.
+// repairEvery is the interval of checking the initial objects of flow control: a client's changes to them cause at most
+// one write of the server in that time.
 const repairEvery = time.Minute
 
-// repair puts the levels and schemas back that are to be there, and removes those that say they are of the server and
-// are not.
+// repair restores the mandatory and suggested levels and schemas, and deletes objects that are marked as the server's but are
+// not among them.
 func (c *Controller) repair(ctx context.Context) error {
 	return errors.Join(
 		repair(ctx, c, levelsStorage, levelsPath, flowcontrol.FixedLevels(), flowcontrol.RepairLevel),

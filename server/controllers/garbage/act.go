@@ -93,12 +93,12 @@ func (c *state) call(ctx context.Context, s *subject, method, contentType string
 	}
 	path.WriteString("/" + r.Plural + "/" + url.PathEscape(s.item.Name))
 	c.mu.Lock()
-	c.graph.Hurry(s.id)
+	c.graph.MarkUrgent(s.id)
 	c.mu.Unlock()
 	err := c.API.Call(ctx, agent, method, path.String(), contentType, body, nil)
 	if err != nil {
 		c.mu.Lock()
-		c.graph.Calm(s.id)
+		c.graph.ClearUrgent(s.id)
 		c.mu.Unlock()
 	}
 	return err

@@ -15,12 +15,12 @@ type source struct {
 	rung    bool  // guarded by the bell
 }
 
-// bell wakes the goroutine that follows the cache. It has no goroutine of its own, and ringing never waits.
+// bell wakes the goroutine that follows the cache. It has no goroutine, and ring never blocks.
 type bell struct {
 	rings chan struct{}
 
 	mu   sync.Mutex
-	rung []*source // by whom; each once
+	rung []*source // the sources with changes, each once
 }
 
 func newBell() *bell { return &bell{rings: make(chan struct{}, 1)} }

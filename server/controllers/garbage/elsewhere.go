@@ -23,11 +23,11 @@ const (
 	mostRequests   = 4                // at once
 	requestTimeout = 10 * time.Second // for all owners of an object together
 	mostAnswers    = 1000             // that are remembered
-	answerLasts    = 30 * time.Second // for an owner that exists; the answer that one is gone does not expire
+	answerLasts    = 30 * time.Second // for an existing owner; the absence of an owner is cached without a limit
 	firstSilent    = time.Second      // the backoff for a version that did not answer; it doubles up to longSilent
 	longSilent     = time.Minute
-	// longestQuery is how many bytes the name and the UID of an owner may have together: a reference may have any text
-	// there, and no server has an object with longer ones.
+	// longestQuery limits the bytes of the name and the UID of an owner together: a reference may have any text, but no
+	// object has longer ones.
 	longestQuery = 1024
 )
 
@@ -63,8 +63,8 @@ func newElsewhere(s *state) *elsewhere {
 	return &elsewhere{state: s, places: make(chan struct{}, mostRequests), answers: map[query]answer{}, silent: map[schema.GroupVersion]silence{}}
 }
 
-// judge is state.judge for owners that are not in memory and that another server may have.
-func (e *elsewhere) judge(ctx context.Context, s *subject, r *cache.Owner) (owner, error) {
+// resolveOwner is state.resolveOwner for owners that are not in memory and that another server may have.
+func (e *elsewhere) resolveOwner(ctx context.Context, s *subject, r *cache.Owner) (owner, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || e.Elsewhere == nil {
 		return solid, errUnknown

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// fed says up to which revision the graph knows everything.
+// fed tracks the revision up to which the graph has all changes.
 type fed struct {
 	signal func() // wakes the follower, which feeds the graph
 	upTo   atomic.Int64
@@ -20,8 +20,8 @@ type waiter struct {
 	done     chan struct{}
 }
 
-// knows returns once the graph knows of everything up to a revision.
-func (f *fed) knows(ctx context.Context, revision int64) error {
+// waitFor waits until the graph has all changes up to a revision.
+func (f *fed) waitFor(ctx context.Context, revision int64) error {
 	if f.upTo.Load() >= revision {
 		return nil
 	}

@@ -83,8 +83,8 @@ func (c *follower) follow(ctx context.Context) {
 	}
 }
 
-// end stops following a storage. Its objects are gone, or exist and are not served: for a
-// while, or because their definition is unreadable.
+// end stops following a storage. Its objects were deleted, or exist without being served: temporarily, or because their
+// definition is unreadable.
 func (c *follower) end(s *source) {
 	s.watcher.Stop()
 	delete(c.byStorage, s.storage)
@@ -159,7 +159,7 @@ func (c *follower) lose(s *source) {
 	defer c.mu.Unlock()
 	for _, id := range c.graph.Lost(s.kind) {
 		if n, ok := c.graph.Find(id); ok && !c.has(s.storage, n.Place.Namespace.Value(), n.Place.Name, id) {
-			c.graph.Gone(id, &n.Place, c.queueFor(c.graph.Calm(id)))
+			c.graph.Gone(id, &n.Place, c.queueFor(c.graph.ClearUrgent(id)))
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (c *follower) take(ctx context.Context, s *source) {
 		if ctx.Err() != nil {
 			return
 		}
-		// The storage is served anew, or changes came too fast: everything is read again.
+		// The storage is served again, or changes were too fast: read everything again.
 		if r := c.Catalogue.ByStorage(s.storage); r == nil || !collectable(r) {
 			s.given = c.Cache.Revision()
 			c.end(s)
@@ -232,14 +232,14 @@ func (c *follower) set(s *source, item *cache.Item) bool {
 	o := graph.Object{ID: graph.IDOf(info.UID), Place: placeOf(s.kind, item), State: stateOf(info), Refs: refs}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.graph.Set(&o, c.queueFor(c.graph.Calm(o.ID))) && len(refs) > 0
+	return c.graph.Set(&o, c.queueFor(c.graph.ClearUrgent(o.ID))) && len(refs) > 0
 }
 
 func placeOf(kind uint32, item *cache.Item) graph.Place {
 	return graph.Place{Kind: kind, Namespace: unique.Make(item.Namespace), Name: item.Name}
 }
 
-// gone takes that an object is gone.
+// gone handles the deletion of an object.
 func (c *follower) gone(s *source, d cache.Delivery) {
 	item := d.Item()
 	if item.Err() != nil && d.Event.Prev != nil {
@@ -251,7 +251,7 @@ func (c *follower) gone(s *source, d cache.Delivery) {
 	id, p := graph.IDOf(item.OwnerInfo().UID), placeOf(s.kind, item)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.graph.Gone(id, &p, c.queueFor(c.graph.Calm(id)))
+	c.graph.Gone(id, &p, c.queueFor(c.graph.ClearUrgent(id)))
 }
 
 // queueFor queues objects: immediately if the change follows from the collector's own work, otherwise after
@@ -311,7 +311,7 @@ func (c *follower) screen(ctx context.Context, newest int64, items []*cache.Item
 			if known.is(item, &r) {
 				continue
 			}
-			if o, err := c.judge(item, &r); o != solid || err != nil {
+			if o, err := c.resolveOwner(item, &r); o != solid || err != nil {
 				c.queue.Plan(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
 				break
 			}

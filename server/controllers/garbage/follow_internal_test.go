@@ -24,9 +24,9 @@ import (
 // memory is a follower of a cache and a looker for its objects.
 type memory struct {
 	*follower
-	looker *looker
-	last   int64
-	rows   map[string]sqlstore.Row
+	processor *processor
+	last      int64
+	rows      map[string]sqlstore.Row
 }
 
 func newMemory(with func(*Collector)) *memory {
@@ -38,8 +38,8 @@ func newMemory(with func(*Collector)) *memory {
 	s := newState(c)
 	known := &fed{signal: s.bell.signal}
 	return &memory{
-		follower: &follower{state: s, fed: known, byStorage: map[string]*source{}},
-		looker:   &looker{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}, rows: map[string]sqlstore.Row{},
+		follower:  &follower{state: s, fed: known, byStorage: map[string]*source{}},
+		processor: &processor{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}, rows: map[string]sqlstore.Row{},
 	}
 }
 
@@ -65,7 +65,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	m.follow(ctx)
 	item := m.Cache.Get("configmaps", "n", "dependent")
 	_, refs := item.Written()
-	if o, err := m.judge(item, &refs[0]); o != solid || err != nil {
+	if o, err := m.resolveOwner(item, &refs[0]); o != solid || err != nil {
 		t.Fatal(o, err)
 	}
 	m.config("owner", "")
@@ -75,7 +75,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 		if !known || n.Absent {
 			t.Errorf("%s: %+v", what, n)
 		}
-		if o, err := m.judge(item, &refs[0]); o != solid || !errors.Is(err, errUnknown) {
+		if o, err := m.resolveOwner(item, &refs[0]); o != solid || !errors.Is(err, errUnknown) {
 			t.Errorf("%s: %v, %v", what, o, err)
 		}
 		m.Cache.End("configmaps")
@@ -109,13 +109,13 @@ func TestWhatIsRememberedOfOthers(t *testing.T) {
 		{APIVersion: text, Kind: "Toy", Name: text[:4], UID: text[:3]},
 		{APIVersion: text, Kind: "Toy", Name: strings.Repeat("x", longestQuery), UID: "x"},
 	}}}
-	if v := m.looker.judgeAll(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
+	if v := m.processor.resolveOwners(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
 	}
-	if len(m.looker.away.answers) != 1 {
-		t.Errorf("%d are remembered", len(m.looker.away.answers))
+	if len(m.processor.away.answers) != 1 {
+		t.Errorf("%d are remembered", len(m.processor.away.answers))
 	}
-	for q := range m.looker.away.answers {
+	for q := range m.processor.away.answers {
 		for _, part := range []string{q.name, q.uid, q.what.Group} {
 			if at := uintptr(unsafe.Pointer(unsafe.StringData(part))) - uintptr(unsafe.Pointer(unsafe.StringData(text))); at < uintptr(len(text)) {
 				t.Errorf("%q is part of the text of the object", part)
@@ -132,7 +132,7 @@ func TestOwnerInfodsThatAreHereToo(t *testing.T) {
 	m.follow(t.Context())
 	item := m.Cache.Get("configmaps", "n", "dependent")
 	s := &subject{item: item, metadata: read(item)}
-	if v := m.looker.judgeAll(t.Context(), s); !errors.Is(v.refused, errUnknown) {
+	if v := m.processor.resolveOwners(t.Context(), s); !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
 	}
 }

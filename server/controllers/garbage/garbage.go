@@ -34,7 +34,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	s := newState(c)
 	known := &fed{signal: s.bell.signal}
 	follower := &follower{state: s, fed: known, byStorage: map[string]*source{}}
-	looker := &looker{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}
+	processor := &processor{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}
 	var workers sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer workers.Wait()
@@ -50,7 +50,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		s.unpark()
 		_, next := s.queue.Promote()
 		s.queue.Work(&workers, c.Workers, func(what graph.Look) (r reconcile.Result, err error) {
-			if ctx.Err() == nil && looker.look(ctx, what.ID) {
+			if ctx.Err() == nil && processor.look(ctx, what.ID) {
 				err = reconcile.ErrRetry
 			}
 			return r, err

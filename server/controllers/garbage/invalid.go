@@ -25,7 +25,7 @@ const (
 	looksAtFirst, looksPerSecond   = 20_000, 20_000
 )
 
-// allowance is so much at once, and so much a second.
+// allowance is a token bucket: a burst, and a rate.
 type allowance struct {
 	most, perSecond float64
 
@@ -62,9 +62,8 @@ func newMisplaced(s *state) *misplaced {
 	}
 }
 
-// report writes an event for each owner that an object cannot have, because it is in
-// another namespace. It does not find an owner that is gone by now, or whose name differs from that
-// in the reference.
+// report writes an event for each owner that an object cannot have because it is in another namespace. It does not find
+// an owner that no longer exists, or whose name differs from that in the reference.
 func (c *misplaced) report(ctx context.Context, s *subject, which func(i int) bool) {
 	for i := range s.refs {
 		r := &s.refs[i]

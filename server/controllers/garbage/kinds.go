@@ -9,21 +9,21 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// kindNumbers number storages for the graph. Number 0 is given to none.
+// kindNumbers assigns numbers to storages for the graph, from 1 on.
 type kindNumbers struct {
 	names  map[uint32]*kindName
 	number map[string]uint32 // by storage
 	last   uint32
 }
 
-// kindName is the entry of a storage, which stays as long as the graph knows an object of it, served or
-// not: a dependent may name an owner whose kind has gone with it.
+// kindName is the entry of a storage, which stays as long as the graph has an object of it, served or not: a dependent may
+// name an owner whose kind was removed with it.
 type kindName struct {
 	storage string
 	gvks    []schema.GroupVersionKind // under which it was served since it is numbered
 }
 
-// mostNames is how many names of a storage are remembered: definitions can change again and again.
+// mostNames limits the remembered names of a storage: clients can change definitions repeatedly.
 const mostNames = 32
 
 // numberOf numbers the storage of a resource, and remembers under which name that is served.
@@ -45,7 +45,7 @@ func (k *kindNumbers) numberOf(r *kinds.Resource) uint32 {
 	return n
 }
 
-// forget gives back the number of a storage that the graph knows nothing of.
+// forget releases the number of a storage that the graph has no object of.
 func (k *kindNumbers) forget(n uint32, g *graph.Graph) bool {
 	if g.Uses(n) {
 		return false

@@ -28,7 +28,7 @@ type Collector struct {
 	Catalogue *kinds.Catalogue
 	Elsewhere reconcile.Elsewhere // nil: there are no other servers
 
-	// Workers is how many objects are worked on at once. 0: Workers.
+	// Workers is the number of objects that are processed concurrently. 0: Workers.
 	Workers int
 	// Orphans and Changes are the meters of objects whose dependents are to stay, and of the changes that come in; each may be
 	// nil.
@@ -63,7 +63,7 @@ func newState(c *Collector) *state {
 	return s
 }
 
-// parking says when parked objects are queued again: those with an owner that could not be judged.
+// parking determines when objects with an owner of unknown state are queued again.
 type parking struct {
 	some atomic.Bool   // an object was parked since at was set
 	at   time.Time     // when they are queued again; zero: no object is parked

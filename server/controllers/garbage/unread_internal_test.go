@@ -57,7 +57,7 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 	if err := cache.Try(func() { item.Owners(nil) }); err == nil {
 		t.Fatal("its owners were read")
 	}
-	if !m.looker.look(ctx, id) || !strings.Contains(log.String(), "namespace=n name=large-0") {
+	if !m.processor.look(ctx, id) || !strings.Contains(log.String(), "namespace=n name=large-0") {
 		t.Errorf("it is not looked at again, or not logged: %s", log.String())
 	}
 	m.screen(ctx, item.Revision, []*cache.Item{item})

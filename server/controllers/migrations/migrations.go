@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// Storage is where StorageVersionMigrations are.
+	// Storage is the storage of StorageVersionMigrations.
 	Storage = "storageversionmigrations.storagemigration.k8s.io"
 	path    = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
 	// Switch is the name of this controller in --controllers, its agent, and the name of its queue.
@@ -42,7 +42,7 @@ var forMigrations = permits.OfServer("storage migrations")
 type Controller struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
-	Follow    func() // has Catalogue know all definitions that Cache has; nil: it does
+	Follow    func() // updates Catalogue with all definitions in Cache; nil: not needed
 	Objects   Restorer
 
 	loop *reconcile.Loop
@@ -54,13 +54,13 @@ type Restorer interface {
 }
 
 const (
-	// migrationAwaits is how long a resource may come later than its migration: both may
+	// migrationAwaits is how much later than its migration a resource may be created: both may
 	// be in one manifest.
 	migrationAwaits = time.Minute
-	// migrationPasses is how often a resource is looked through until nothing is to be
-	// written any more.
+	// migrationPasses limits the passes over a resource until a pass writes
+	// nothing.
 	migrationPasses = 10
-	// migrationRests is how long a rest between two pages is at most.
+	// migrationRests limits the pause between two pages.
 	migrationRests = time.Second
 	// resyncEvery is the resync period of the migrations.
 	resyncEvery = 10 * time.Minute
@@ -114,8 +114,8 @@ func finished(m *storagemigrationv1alpha1.StorageVersionMigration) bool {
 	return storagemigration.Is(m, storagemigrationv1alpha1.MigrationSucceeded) || storagemigration.Is(m, storagemigrationv1alpha1.MigrationFailed)
 }
 
-// passing reports whether an error is one of the database or of a key server, and not of an
-// object: it is transient, and the migration needs no change.
+// passing reports whether an error is transient: one of the database or of a key server, and not of an
+// object.
 func passing(err error) bool {
 	for _, e := range []error{sqlstore.ErrBusy, sqlstore.ErrUnavailable, sqlstore.ErrUncertain, sqlstore.ErrClosed, sqlstore.ErrKeyUnavailable} {
 		if errors.Is(err, e) {
@@ -168,7 +168,7 @@ func (m *Controller) home(migration *storagemigrationv1alpha1.StorageVersionMigr
 		return nil, &migrationFailure{"resource not found"}
 	}
 	home := m.Catalogue.ByStorage(r.Storage.Key)
-	if home == nil { // its definition went just now
+	if home == nil { // its definition was just deleted
 		return nil, &migrationFailure{notThere}
 	}
 	return home, nil
@@ -208,8 +208,8 @@ func (m *Controller) gone(migration *storagemigrationv1alpha1.StorageVersionMigr
 	return item == nil || item.Err() == nil && (!reconcile.Decode(item, &now) || now.UID != migration.UID || now.DeletionTimestamp != nil || finished(&now))
 }
 
-// say changes the status of a migration, and tries again after a conflict. If it succeeds, migration
-// is the object as stored.
+// say updates the status of a migration, and retries after a conflict. If it succeeds, migration
+// is the stored object.
 func (m *Controller) say(ctx context.Context, migration *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
 	path := path + "/" + url.PathEscape(migration.Name)
 	for tries := 1; ; tries++ {

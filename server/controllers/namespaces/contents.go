@@ -12,18 +12,18 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// youngestOf is how many objects youngest reads at most.
+// youngestOf limits the objects that lastCreated reads.
 const youngestOf = 1000
 
 // contents finds the objects in namespaces.
 type contents struct {
 	cache     *cache.Cache
 	catalogue *kinds.Catalogue
-	follow    func() // has catalogue know all definitions that cache has; nil: it does
+	follow    func() // updates catalogue with all definitions in cache; nil: not needed
 }
 
-// inside lists one resource for each storage that lives in namespaces, also where the definition came a
-// moment ago: another server may have taken objects of it already.
+// inside lists one resource for each namespaced storage, including those of definitions that were just created: another
+// server may have stored objects of them already.
 func (c *contents) inside() []*kinds.Resource {
 	if c.follow != nil {
 		c.follow()
@@ -47,9 +47,9 @@ func (c *contents) count(namespace string) (count int) {
 	return count
 }
 
-// youngest is when a client made the youngest object in a namespace, zero where none did.
-// It is not known for a namespace with more than youngestOf objects.
-func (c *contents) youngest(namespace string) (at time.Time, known bool) {
+// lastCreated returns when a client last created an object in a namespace; zero if none did. It is unknown for a
+// namespace with more than youngestOf objects.
+func (c *contents) lastCreated(namespace string) (at time.Time, known bool) {
 	left := youngestOf
 	for _, r := range c.inside() {
 		c.cache.Snapshot(r.Storage.Key).Ascend(namespace, "", "", func(it *cache.Item) bool {

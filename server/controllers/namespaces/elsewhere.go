@@ -86,7 +86,7 @@ func (e *elsewhere) empty(ctx context.Context, key reconcile.Key) *found {
 	return nil
 }
 
-// forget drops the result of a namespace that is gone.
+// forget drops the result of a deleted namespace.
 func (e *elsewhere) forget(key reconcile.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +125,7 @@ type page struct {
 	} `json:"items"`
 }
 
-// one deletes the objects of one resource, and says how many are left.
+// one deletes the objects of one resource, and returns the number of remaining ones.
 func (e *elsewhere) one(ctx context.Context, namespace string, r *documents.Resource, held map[string]int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTimeout)
 	defer cancel()

@@ -53,8 +53,8 @@ func (e *emptier) empty(ctx context.Context, ns *corev1.Namespace) *found {
 	return f
 }
 
-// resource deletes the objects of one resource, and says how many are left and which
-// finalizers hold them.
+// resource deletes the objects of one resource, and returns the number of remaining ones and their
+// finalizers.
 func (e *emptier) resource(ctx context.Context, ns *corev1.Namespace, r *kinds.Resource) (left int, held map[string]int, err error) {
 	names, grace := e.objects(ns.Name, r)
 	if len(names) == 0 {
@@ -86,10 +86,10 @@ func (e *emptier) resource(ctx context.Context, ns *corev1.Namespace, r *kinds.R
 }
 
 const (
-	// manyObjects is up to how many objects are deleted as a collection, which goes one after
-	// the other, and is answered with all of them.
+	// manyObjects is the largest number of objects that are deleted as a collection: that deletes one after
+	// the other, and its answer has all of them.
 	manyObjects = 16
-	// deletesAtOnce is how many are deleted at once then, so that they share commits.
+	// deletesAtOnce is the number of concurrent deletes otherwise, which share commits.
 	deletesAtOnce = 16
 )
 

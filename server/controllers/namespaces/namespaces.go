@@ -20,29 +20,29 @@ import (
 
 // Controller empties and finalizes namespaces that are being deleted.
 //
-// It works on several at once. A namespace that it cannot finish is due again when fewer objects are left in it, after
+// It processes several concurrently. A namespace that it cannot finish is due again when fewer objects are left in it, after
 // a backoff of up to 15 seconds, or when another server has answered. Namespaces with many objects take half of the workers
 // at most, so that they do not delay others.
 //
-// No object stays behind in a namespace that is gone; see orphaned. Base.Settle is how long the controller waits before it
-// empties a namespace in which a client has created an object, or which another controller seems to be emptying. If the
-// namespace is empty, or its objects are older, it waits for a tenth of a second at most.
+// No object remains in a deleted namespace; see orphaned. Base.Settle is the delay before the controller empties a namespace in
+// which a client has created an object, or which another controller seems to be emptying. If the namespace is empty, or its
+// objects are older, it waits for a tenth of a second at most.
 type Controller struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
-	Follow    func() // has Catalogue know all definitions that Cache has; nil: it does
+	Follow    func() // updates Catalogue with all definitions in Cache; nil: not needed
 	Workers   int    // how many namespaces are emptied at once. 0: 10
 	Ordered   bool   // Pods go before everything else
 	// Homeless means that objects may be made in namespaces that are not there.
 	Homeless bool
-	// Elsewhere knows of the resources of other servers; nil: there are none.
+	// Elsewhere lists the resources of other servers; nil: there are none.
 	Elsewhere reconcile.Elsewhere
 
 	loop      *reconcile.Loop
 	here      emptier
 	elsewhere elsewhere
 	sweeper   sweeper
-	removed   map[string]int64 // by storage: when an object of it went last
+	removed   map[string]int64 // by storage: the last deletion of an object
 	polled    time.Time        // when removed was updated
 
 	mu    sync.Mutex // is taken by those that hold the queue's
@@ -92,14 +92,14 @@ func (n *Controller) Run(ctx context.Context) error {
 		l.Queue.Plan(key, 0)
 	})
 	l.Begin = func(context.Context) error {
-		for key := range n.going { // which may have gone unseen
+		for key := range n.going { // which may have been deleted unnoticed
 			l.Queue.Touch(key, 0)
 		}
 		return nil
 	}
 	l.Sources = []reconcile.Source{{Storage: "namespaces", Seen: n.seen, Changed: func(d cache.Delivery) {
 		if d.Type == cache.Deleted {
-			n.went(d)
+			n.namespaceDeleted(d)
 		} else {
 			n.seen(d.Item())
 		}
@@ -122,8 +122,8 @@ func (n *Controller) seen(it *cache.Item) {
 	n.loop.Queue.Touch(key, 0)
 }
 
-// went takes the last state of a namespace. An unreadable one is known by its name.
-func (n *Controller) went(d cache.Delivery) {
+// namespaceDeleted handles the deletion of a namespace. An unreadable one is identified by its name.
+func (n *Controller) namespaceDeleted(d cache.Delivery) {
 	it := d.Item()
 	key := reconcile.Key{Namespace: it.Name, Name: it.Meta().UID}
 	if ended(d) {
@@ -160,8 +160,8 @@ func (n *Controller) state(key reconcile.Key) *going {
 	return n.going[key]
 }
 
-// admit reports whether a namespace may be worked on now, and notes that it is. The queue asks under its lock, of all that
-// wait for each that it gives: those that were refused are not counted again before there is room for them.
+// admit reports whether a worker may process a namespace now, and reserves it. The queue calls it under its lock, for all
+// waiting keys before each that it returns: refused ones are not counted again before there is room for them.
 func (n *Controller) admit(key reconcile.Key) bool {
 	n.mu.Lock()
 	full := len(n.heavy) >= max(1, n.Workers/2)
@@ -184,7 +184,7 @@ func (n *Controller) admit(key reconcile.Key) bool {
 	return true
 }
 
-// reconcile does the work for a namespace that is being deleted, or for the remains of one that is gone.
+// reconcile empties a namespace that is being deleted, or deletes the remaining objects of a deleted one.
 func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	n.mu.Lock()
 	g, o := n.going[key], n.gone[key]
@@ -227,16 +227,16 @@ func (n *Controller) rest(it *cache.Item) time.Duration {
 	if len(ns.Status.Conditions) > 0 {
 		return n.Settle
 	}
-	youngest, known := n.here.youngest(it.Name)
+	lastCreated, known := n.here.lastCreated(it.Name)
 	if !known {
 		return n.Settle
 	}
 	// Times of creation are whole seconds, and may be those of another machine.
-	settled := youngest.Add(time.Second + n.Settle).Sub(n.Now())
+	settled := lastCreated.Add(time.Second + n.Settle).Sub(n.Now())
 	return max(min(n.Settle, emptyRest), min(n.Settle, settled))
 }
 
-// empty empties a namespace, and finalizes it or says in its status why it is still there.
+// empty empties a namespace, and finalizes it or reports in its status why it still exists.
 func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *going) (r reconcile.Result, err error) {
 	path := "/api/v1/namespaces/" + key.Namespace
 	var ns corev1.Namespace
@@ -273,7 +273,7 @@ func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *going) (r 
 	return r, cmp.Or(reconcile.Current(err), reconcile.ErrRetry)
 }
 
-// poll looks whether objects went from namespaces that wait for that, and says when to look again; 0: none waits.
+// poll checks for deletions in namespaces that wait for them, and returns when to check again; 0: none waits.
 func (n *Controller) poll() time.Duration {
 	waiting := map[reconcile.Key]int{}
 	n.mu.Lock()

@@ -118,7 +118,7 @@ func TestOrphansOfMany(t *testing.T) {
 	if err != nil || len(batch) != 1 {
 		t.Fatal(batch, err)
 	}
-	n.went(batch[0])
+	n.namespaceDeleted(batch[0])
 	r, err := n.reconcile(t.Context(), reconcile.Key{Namespace: "a", Name: "1"})
 	if err != nil || r.After != 0 || len(n.gone) != orphansMost {
 		t.Errorf("another look after %v, %d namespaces are known, %v", r.After, len(n.gone), err)

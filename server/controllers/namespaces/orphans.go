@@ -15,28 +15,27 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// A create that found its namespace may commit after the namespace began to terminate, and
-// even after it is gone: webhooks are called in between, and another server may not have received the change
-// yet. A pause before namespaces are emptied makes that rare. Here it is undone:
+// A create that found its namespace may commit after the namespace began to terminate, and even after it was deleted:
+// webhooks are called in between, and another server may not have received the change yet. A pause before namespaces are
+// emptied makes that rare. This file deletes such objects:
 //
-// Revisions are one sequence, and the cache has them in order. When it has the revision with which a
-// namespace was deleted, it has each object that was created in it before: the sweeper deletes those
-// that are left at once. It finds objects that are created later, as long as there is no namespace of that name,
-// by sweeps after one second, two, four and so on up to 64: longer, all in all, than a
-// request may take. A name that is used again is safe: objects of the new namespace have
-// newer revisions than the end of the old one.
+// Revisions are one sequence, and the cache has them in order. When it has the revision with which a namespace was
+// deleted, it has each object that was created in it before: the sweeper deletes those immediately. It finds objects
+// that are created later, as long as no namespace of that name exists, by sweeps after one second, two, four and so on
+// up to 64: longer, in total, than a request may take. A reused name is safe: objects of the new namespace have newer
+// revisions than the end of the old one.
 //
 // Only a namespace that was terminating leaves orphans. Otherwise an operator has removed it
 // with `store repair --delete`, because it was unreadable: its objects are
 // intact, and wait for the namespace to be created again.
 //
-// A server that dies with a namespace just gone may leave such an object behind, and so may
-// one whose controller is on standby.
+// A server that dies just after the deletion of a namespace may leave such an object, and so may one whose controller
+// is on standby.
 
-// orphaned is a namespace that is gone, in which objects may be left.
+// orphaned is a deleted namespace in which objects may remain.
 type orphaned struct {
 	name string
-	end  int64 // the revision with which it went
+	end  int64 // the revision of its deletion
 	wait time.Duration
 }
 
@@ -67,7 +66,7 @@ func (s *sweeper) sweep(ctx context.Context, o *orphaned) time.Duration {
 	return o.wait
 }
 
-// orphan is an object whose namespace is gone.
+// orphan is an object whose namespace was deleted.
 type orphan struct {
 	resource *kinds.Resource
 	*cache.Item
@@ -88,8 +87,8 @@ func (s *sweeper) left(o *orphaned) (list []orphan) {
 	return list
 }
 
-// remove deletes objects despite finalizers: nobody can remove a finalizer in a namespace that does not
-// exist. A new object of the same name stays.
+// remove deletes objects despite finalizers: clients cannot remove a finalizer in a namespace that does not exist. A new
+// object of the same name stays.
 func (s *sweeper) remove(ctx context.Context, list []orphan) {
 	for _, o := range list {
 		path, uid := collection(o.resource, o.Namespace)+"/"+url.PathEscape(o.Name), types.UID(o.Meta().UID)

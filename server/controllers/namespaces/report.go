@@ -93,7 +93,7 @@ func joined(errs []error) string {
 	return strings.Join(list, ", ")
 }
 
-// merge puts conditions into a status and says whether anything changed.
+// merge sets conditions in a status, and reports whether it changed.
 func merge(st *corev1.NamespaceStatus, list []corev1.NamespaceCondition, now metav1.Time) (changed bool) {
 	for _, c := range list {
 		c.LastTransitionTime = now

@@ -28,7 +28,7 @@ const (
 	rangeAgent   = "kubernetes-service-cidr-controller"
 	addressAgent = "ipallocator-repair-controller"
 
-	// repairEvery is how often Services and IPAddresses are compared.
+	// repairEvery is the interval of comparing Services and IPAddresses.
 	repairEvery = 3 * time.Minute
 	// addressGrace is how long an IPAddress may be without its Service: a client that creates it before the Service
 	// needs some time.
@@ -50,9 +50,9 @@ var (
 	addresses = reconcile.Key{Name: "IPAddresses of Services"}
 )
 
-// Addresses keeps the default ServiceCIDR, and IPAddresses in step with Services: an address that was taken before there
-// were IPAddresses gets one, and one whose Service is gone, or has it no longer, is deleted. It looks through all
-// Services every few minutes: that is a reading of their bytes, and a write for each that is out of step, one at a time.
+// Addresses maintains the default ServiceCIDR, and keeps IPAddresses in step with Services: it creates missing ones, for
+// addresses that were assigned before the server had IPAddresses, and deletes those whose Service does not exist or does not
+// use the address. Every few minutes it reads the bytes of all Services, and writes each difference, one at a time.
 type Addresses struct {
 	reconcile.Base
 	Networks []netip.Prefix  // of the default ServiceCIDR
@@ -89,12 +89,12 @@ func (s *Addresses) network(ctx context.Context) error {
 	if !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
 		s.Log.Warn("the default ServiceCIDR has other networks than this server was started with", "has", c.Spec.CIDRs, "started", s.Networks)
 	}
-	return s.sayReady(ctx, &c)
+	return s.setReady(ctx, &c)
 }
 
-// sayReady sets the condition Ready of the default ServiceCIDR, if it has none and its networks are those of
+// setReady sets the condition Ready of the default ServiceCIDR, if it has none and its networks are those of
 // this server.
-func (s *Addresses) sayReady(ctx context.Context, c *networkingv1.ServiceCIDR) error {
+func (s *Addresses) setReady(ctx context.Context, c *networkingv1.ServiceCIDR) error {
 	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
 		return nil

@@ -97,7 +97,7 @@ func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 	return r, s.finalize(ctx, &c, false)
 }
 
-// say writes the condition Ready, if it says something else.
+// say writes the condition Ready if it differs.
 func (s *CIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
 	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	if said != nil && said.Status == ready.Status && (ready.Status == metav1.ConditionTrue || said.Reason == ready.Reason && said.Message == ready.Message) {
@@ -164,7 +164,7 @@ func networksOf(item *cache.Item) (list []netip.Prefix) {
 	return list
 }
 
-// covered reports whether one of networks, of the lengths bits, has an address.
+// covered reports whether an address is in one of networks, whose prefix lengths are bits.
 func covered(addr netip.Addr, networks map[netip.Prefix]bool, bits *[129]bool) bool {
 	for n, any := range bits[:addr.BitLen()+1] {
 		if any {

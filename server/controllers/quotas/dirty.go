@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// dirtyFor is how long admission must leave a quota alone until a lower count than the recorded one is
-	// accepted.
+	// dirtyFor is the time without a record of admission after which the controller accepts a count below the recorded
+	// one.
 	dirtyFor = 500 * time.Millisecond
-	// longestDirty is when it is accepted even if admission continues to record.
+	// longestDirty is the time after which it accepts it even if admission continues to record.
 	longestDirty = 3 * time.Second
 )
 

@@ -67,7 +67,7 @@ func (a *awayCounts) find(r schema.GroupResource) *schema.GroupVersionResource {
 	return a.served[r]
 }
 
-// count returns how many objects of a resource a namespace has, as far as another server tells.
+// count returns the number of objects of a resource in a namespace, as another server reports it.
 func (a *awayCounts) count(ctx context.Context, namespace string, r schema.GroupResource) (n int, known bool) {
 	now := a.Now()
 	one := a.find(r)

@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// limits knows which resources quotas limit, and in which namespaces.
+// limits records which resources quotas limit, and in which namespaces.
 type limits struct {
 	catalogue *kinds.Catalogue
 	named     map[string][]string               // the storages of those, by namespace
@@ -36,8 +36,8 @@ func (l *limits) resource(r schema.GroupResource) *kinds.Resource {
 	return l.served[r]
 }
 
-// set records the resources that the quotas of a namespace limit. came are storages that no quota limited
-// before, left those that no quota limits any more. It omits resources of other servers, which are not watched.
+// set records the resources that the quotas of a namespace limit. came are storages that no quota limited before, left
+// those that no quota limits any more. It omits resources of other servers, which are not watched.
 func (l *limits) set(namespace string, list []schema.GroupResource, elsewhere func(schema.GroupResource) bool) (came []string, left map[string]bool) {
 	var now []string
 	delete(l.unknown, namespace)

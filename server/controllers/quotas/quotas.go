@@ -57,18 +57,18 @@ var (
 )
 
 const (
-	// tidyEvery is how often the controller checks whether missing resources that quotas limit exist by now.
+	// tidyEvery is the interval of checking whether missing resources that quotas limit exist by now.
 	tidyEvery = 30 * time.Second
 	// recheck is the delay before another count of a namespace whose count was lower than its recorded usage, or that had a
 	// limit unknown to admission: objects that were admitted may not have been stored at the count.
 	recheck = 5 * time.Second
-	// clientStatus is how long the controller does not change a status that a client has written. Recorded answers show
+	// clientStatus is the time for which the controller does not change a status that a client has written. Recorded answers show
 	// clients that read such a status back up to three seconds later, and expect only the usage that admission has added.
 	clientStatus = 3 * time.Second
 	// contended is the shortest delay before a retry for a quota that another client has written in the
 	// meantime; as after each write of a client, it is at least Base.Settle.
 	contended = 100 * time.Millisecond
-	// restShare is how many times as long as its count took a namespace waits for the next one.
+	// restShare is the pause of a namespace between two counts, as a multiple of the duration of the count.
 	restShare = 5
 )
 
@@ -108,7 +108,7 @@ func (q *Controller) Run(ctx context.Context) error {
 func (q *Controller) touch(item *cache.Item) {
 	key := reconcile.Key{Namespace: item.Namespace}
 	if obj := decode(q.Cache, item, q.Catalogue.ByStorage(quotasStorage)); obj != nil && quota.Unmeasured(obj.(*corev1.ResourceQuota)) {
-		q.loop.Queue.Urge(key)
+		q.loop.Queue.TouchFirst(key)
 	} else {
 		q.loop.Queue.Touch(key, 0)
 	}
@@ -142,15 +142,15 @@ func (q *Controller) tidy() {
 	for namespace, list := range q.limits.unknown {
 		for _, r := range list {
 			if q.limits.resource(r) != nil || q.away.find(r) != nil {
-				q.loop.Queue.Urge(reconcile.Key{Namespace: namespace})
+				q.loop.Queue.TouchFirst(reconcile.Key{Namespace: namespace})
 				break
 			}
 		}
 	}
 }
 
-// count counts for the quotas of a namespace. It says when that is to be done again: 0:
-// when something changes.
+// count counts the usage for the quotas of a namespace. It returns when to count again; 0: after a
+// change.
 func (q *Controller) count(ctx context.Context, namespace string) (next time.Duration, err error) {
 	var quotas []*corev1.ResourceQuota
 	var revisions []int64
@@ -177,7 +177,7 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 		if quota.Same(&one.Status, status) {
 			continue
 		}
-		if left := q.leftAlone(one); left > 0 {
+		if left := q.deferral(one); left > 0 {
 			later = max(later, left)
 			continue
 		}
@@ -201,9 +201,9 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 	return next, err
 }
 
-// leftAlone returns how long the controller still leaves a status alone because a client has just written it. Its cost grows with
-// the managers of the quota's fields.
-func (q *Controller) leftAlone(one *corev1.ResourceQuota) (left time.Duration) {
+// deferral returns how long the controller still defers to a client that has just written the status. Its cost grows with the
+// managers of the quota's fields.
+func (q *Controller) deferral(one *corev1.ResourceQuota) (left time.Duration) {
 	if q.Settle == 0 {
 		return 0
 	}
@@ -233,7 +233,7 @@ func (q *Controller) follow(ctx context.Context, namespace string, list []schema
 					q.loop.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
 				}
 			},
-			// The storage is served anew, or no longer, or changes came too fast.
+			// The storage is served again, or no longer, or changes were too fast.
 			Lost: func() {
 				for _, namespace := range q.limits.lost(storage) {
 					q.loop.Queue.Touch(reconcile.Key{Namespace: namespace}, 0)

@@ -85,8 +85,8 @@ func (l *LeaderElection) pause() <-chan time.Time {
 	return time.After(l.Times.Retry + time.Duration(rand.Float64()*leaseJitter*float64(l.Times.Retry)))
 }
 
-// lead works until the Lease is lost, or the work ends. A renewal counts from the time at which it began:
-// others may have seen it then, and one that stalls is none.
+// lead runs the work until the Lease is lost or the work ends. The validity of a renewal counts from the start of its request:
+// other servers may have seen it then.
 func (l *LeaderElection) lead(ctx context.Context, renewed time.Time) {
 	l.Log.Info("this server holds a lease", "lease", l.Name)
 	working, stop := context.WithCancel(ctx)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// LeaseStorage is where Leases are in the cache.
+// LeaseStorage is the storage of Leases.
 const LeaseStorage = "leases.coordination.k8s.io"
 
 // LeasesPath returns where the API has the Leases of a namespace.
@@ -16,8 +16,8 @@ func LeasesPath(namespace string) string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + url.PathEscape(namespace) + "/leases"
 }
 
-// observed is a Lease as it was seen to change. Clocks of machines are never compared: a Lease that has a holder counts
-// until it has not changed for as long as it says, by the clock of the observer.
+// observed is a Lease with the local time of its last change. Clocks of machines are never compared: a Lease with a holder
+// is valid until it has not changed for its duration, by the clock of the observer.
 type observed struct {
 	last string    // distinguishes versions
 	at   time.Time // since when; zero: it was not seen

@@ -38,25 +38,25 @@ type Loop struct {
 	// Failure is the log message for a key that could not be reconciled.
 	Failure string
 	// Begin is called before the sources are listed, while no worker works: at the start, after each Resync, after a watch was
-	// cut off, and unreadRest after a source came upon an object that cannot be read. If it fails, the loop calls it again after Retry. Nil: there is nothing to prepare.
+	// cut off, and unreadRest after a source read an object that cannot be decoded. If it fails, the loop calls it again after Retry. May be nil.
 	Begin   func(ctx context.Context) error
 	Sources []Source
 	Keys    []Key // are planned at once then
-	// Resync is how often the loop lists its sources again. 0: not for that.
+	// Resync is the interval of listing the sources again. 0: never.
 	Resync time.Duration
 	// Poll is called whenever the loop checks for due keys, and returns when to call it again at the latest; 0: no time is
 	// set. Nil: there is nothing to poll.
 	Poll func() time.Duration
-	// Signal has a value when Signalled is to be called; nil: there is no signal.
+	// A value on Signal makes the loop call Signalled; may be nil.
 	Signal    func() <-chan struct{}
 	Signalled func()
 	Longest   time.Duration // the longest backoff; 0: LongestBackoff
-	// MostSettling is how many times its settling time a key that keeps changing waits at most. 0: 5.
+	// MostSettling limits the wait of a key that keeps changing, as a multiple of its settling time. 0: 5.
 	MostSettling int
-	// Workers is how many keys are reconciled at once, by goroutines of their own. 0: one, by the goroutine of Run, which
+	// Workers is the number of goroutines that reconcile keys. 0: the goroutine of Run reconciles one key at a time, and
 	// calls everything else too.
 	Workers int
-	// Share has a loop of one worker rest so many times as long as each reconciliation took, a second at most.
+	// Share is the pause of a loop of one worker after each reconciliation, as a multiple of its duration, a second at most.
 	Share int
 
 	wakes    chan struct{}
@@ -64,7 +64,7 @@ type Loop struct {
 	relist   time.Time // when the sources are listed again; zero: not yet planned
 	failures ratelog.Line
 	watches  []watch
-	given    int                  // so many of them are of Sources, and come first
+	given    int                  // the number of those of Sources, which are first
 	cases    []reflect.SelectCase // the channels of watches follow the first ones
 	batch    []cache.Delivery     // reused
 }
@@ -87,7 +87,7 @@ const (
 const (
 	// longestWait bounds the wait for work that is due later: the clock may be set in the meantime.
 	longestWait = time.Minute
-	// longestPause is how long a pause is at most that Share makes.
+	// longestPause limits the pause of Share.
 	longestPause = time.Second
 	// unreadRest is the delay before the sources are listed again after an object could not be read.
 	unreadRest = time.Minute
@@ -95,7 +95,7 @@ const (
 	mostFailures = 30
 )
 
-// Objects returns a source that has each of its objects reconciled that counts; nil: all do.
+// Objects returns a source whose keys are its objects, those that counts selects; nil: all.
 func (l *Loop) Objects(storage string, counts func(*cache.Item) bool) Source {
 	return Source{
 		Storage: storage,
@@ -226,7 +226,7 @@ func (l *Loop) end(i int) {
 	l.watches, l.cases = l.watches[:last], l.cases[:firstWatch+last]
 }
 
-// run works until ctx ends, it is time to list all again, or a watch was cut off because changes came too fast.
+// run works until ctx ends, Resync is due, or a watch was cut off because changes were too fast.
 func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics measures the work of controllers, under the names that dashboards know from
-// work queues. It is a prometheus.Collector.
+// Metrics measures the work of controllers, under the names of client-go's work queue metrics. It is a
+// prometheus.Collector.
 type Metrics struct {
 	clock func() time.Time
 
@@ -138,7 +138,7 @@ func (q *Meter) Add(objects int) {
 	q.adds.Add(float64(objects))
 }
 
-// Remove records that an object no longer waits, though nothing was done for it: the one that was added last.
+// Remove records that the object that was added last no longer waits, without being processed.
 func (q *Meter) Remove() {
 	if q == nil {
 		return
@@ -150,8 +150,8 @@ func (q *Meter) Remove() {
 	}
 }
 
-// Work does something for the object that has waited longest, and counts it as
-// one to come back to if that fails. Several may work at once.
+// Work calls a function for the object that has waited longest, and counts a retry if it fails. It may be called
+// concurrently.
 func (q *Meter) Work(do func() (ok bool)) bool {
 	if q == nil {
 		return do()

@@ -29,7 +29,7 @@ type Queue[K, T comparable] struct {
 	listing     bool
 }
 
-// Result says when a key is reconciled again though nothing changes, and how long it rests though something does.
+// Result determines when a key is reconciled again without a change, and its pause despite changes.
 type Result struct {
 	After time.Duration // 0: when it changes
 	Rest  time.Duration
@@ -54,7 +54,7 @@ type entry[K comparable] struct {
 	urgent   bool
 }
 
-// place is where an entry is.
+// place is the state of an entry.
 type place uint8
 
 const (
@@ -98,8 +98,8 @@ func (q *Queue[K, T]) entry(key K) *entry[K] {
 // for its backoff; 0 is no revision.
 func (q *Queue[K, T]) Touch(key K, revision int64) { q.touch(key, revision, false) }
 
-// Urge is Touch for a key that goes before all others.
-func (q *Queue[K, T]) Urge(key K) { q.touch(key, 0, true) }
+// TouchFirst is Touch for a key with priority over all others.
+func (q *Queue[K, T]) TouchFirst(key K) { q.touch(key, 0, true) }
 
 func (q *Queue[K, T]) touch(key K, revision int64, urgent bool) {
 	q.mu.Lock()
@@ -200,7 +200,7 @@ func (q *Queue[K, T]) put(e *entry[K], now moment) {
 	}
 }
 
-// enter has an entry be due.
+// enter makes an entry due.
 func (q *Queue[K, T]) enter(e *entry[K]) {
 	line, meter := q.line(e)
 	e.place, e.ticket = isDue, line.Add(q.Turn(e.key), e)
@@ -227,7 +227,7 @@ func (q *Queue[K, T]) leave(e *entry[K]) {
 	e.place = nowhere
 }
 
-// Promote has those be due whose time has come, and says how many are and how long it is until the next may be; 0: none waits.
+// Promote makes keys due whose time has come, and returns the number of due keys and the time until the next; 0: none waits.
 func (q *Queue[K, T]) Promote() (due int, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -158,8 +158,8 @@ func TestTurns(t *testing.T) {
 	for _, key := range []string{"b/0", "c/0", "b/1"} {
 		l.Touch(key, 0)
 	}
-	l.Urge("b/1")
-	l.Urge("d/0")
+	l.TouchFirst("b/1")
+	l.TouchFirst("d/0")
 	l.expect(0, "b/1", "d/0", "a/0", "b/0", "c/0", "a/1", "a/2", "a/3")
 	if l.woken == 0 {
 		t.Error("nobody was woken")
@@ -191,7 +191,7 @@ func TestUrgentDepth(t *testing.T) {
 	for range 3 {
 		l.Touch("a/x", 0)
 		l.Touch("a/y", 0)
-		l.Urge("a/x")
+		l.TouchFirst("a/x")
 		check(map[string]float64{"due": 1, "urgent": 1})
 		l.expect(0, "a/x", "a/y")
 		check(nil)

@@ -3,11 +3,11 @@
 // the server that works.
 //
 // A key is in a queue once, however often it is added, and at most one worker has it at a time. A key that
-// changed is left alone until it has settled; one that failed is tried again after a backoff that doubles;
-// one whose reconciliation took long rests before the next. Keys of different namespaces take turns.
+// changed waits until it has settled; one that failed is retried after an exponential backoff; one whose
+// reconciliation took long pauses before the next. Keys of different namespaces take turns.
 //
 // Goroutines: Loop.Run works in that of its caller, unless it has several workers, which end before it
-// returns. A Queue and a Meter may be used by several at once.
+// returns. Queue and Meter are safe for concurrent use.
 package reconcile
 
 import (
@@ -49,7 +49,7 @@ const (
 // stock cluster; the name of their service account follows.
 const ManagerAgent = "kube-controller-manager/rowlock/system:serviceaccount:kube-system:"
 
-// LongestBackoff is how long a key that fails again and again is left alone at most, unless a loop says otherwise.
+// LongestBackoff limits the backoff of a key that fails repeatedly, unless a loop sets another limit.
 const LongestBackoff = 5 * time.Minute
 
 // Base is the common configuration of all controllers.
@@ -79,7 +79,7 @@ func (b *Base) Delete(ctx context.Context, agent, path string, seen *cache.Item)
 	return b.API.Call(ctx, agent, http.MethodDelete, path, JSON, options, nil)
 }
 
-// Key names the work of a controller: an object, all objects of a kind in a namespace, or a task of its own.
+// Key identifies a unit of work: an object, all objects of a kind in a namespace, or a task of the controller.
 type Key struct{ Namespace, Name string }
 
 // KeyOf returns the key of an object.
@@ -111,7 +111,7 @@ func Superseded(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// Current is nil for an error that says that another client has changed or deleted the object, and else the error.
+// Current returns nil for an error that means that another client has changed or deleted the object, and otherwise err.
 func Current(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

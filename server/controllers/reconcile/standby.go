@@ -20,14 +20,14 @@ const DefaultManagerLease = "kube-system/kube-controller-manager"
 // it cannot stop the controllers for good with a single write of a duration of years.
 const mostLease = 5 * time.Minute
 
-// mostHolder is how many bytes of the name of a holder the log has.
+// mostHolder limits the bytes of the holder's name in the log.
 const mostHolder = 256
 
 // Standby detects a kube-controller-manager of this cluster by the Lease that it renews. Controllers that it
 // also has are on standby as long as it runs.
 //
-// A Lease counts for as long as it says after its last change, five minutes at most. So after a start an old
-// Lease counts once for its time. One that was released, or deleted, no longer counts.
+// A Lease is valid for its duration after its last change, five minutes at most. So after a start an old Lease is valid
+// once for its duration. One that was released or deleted is not valid.
 //
 // A user that may write that Lease can put these controllers on standby, as it can take the work from a
 // kube-controller-manager itself: administrators, those with `edit` in the namespace kube-system, and
@@ -42,7 +42,7 @@ type Standby struct {
 	mu      sync.Mutex
 	known   bool // the Lease has been read
 	on      bool
-	changed chan struct{} // closed when one of these changes; nil: no goroutine waits
+	changed chan struct{} // closed when one of these changes; nil without a waiter
 }
 
 // Run follows the Lease until ctx ends.

@@ -20,8 +20,8 @@ const (
 	collectorAgent  = "kube-controller-manager" // which runs this controller in a stock cluster
 )
 
-// Collector removes the entries of servers whose identity Lease is gone from StorageVersions, and deletes StorageVersions
-// without entries: else a server that was taken down would prevent a common version for ever.
+// Collector removes the entries of servers without an identity Lease from StorageVersions, and deletes StorageVersions
+// without entries: otherwise a removed server would prevent a common version for ever.
 //
 // What clients can cause: a read of each StorageVersion that they write; a read of all of them when they delete an identity
 // Lease in kube-system, after which the controller pauses for four times as long as that took; and a write for each that
@@ -56,7 +56,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// without returns an object without the entries of servers that are gone; stale reports whether it had any.
+// without returns an object without the entries of removed servers; stale reports whether it had any.
 func (c *Collector) without(item *cache.Item) (v *apiserverinternalv1alpha1.StorageVersion, stale bool) {
 	v = &apiserverinternalv1alpha1.StorageVersion{}
 	if !reconcile.Decode(item, v) {

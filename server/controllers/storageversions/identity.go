@@ -1,5 +1,5 @@
-// Package storageversions has servers that share a database know of one another: each keeps a Lease that names it, and
-// says in which versions it stores objects.
+// Package storageversions publishes the servers that share a database: each maintains an identity Lease, and the
+// versions in which it stores objects.
 package storageversions
 
 import (
@@ -41,9 +41,9 @@ var (
 	collection = reconcile.Key{Name: "collection"}
 )
 
-// Identity maintains the Lease in kube-system that shows others that a server runs on this host, and deletes those of
-// servers that have been gone for an hour. Its name is made of the host's, like that of a stock server: servers of
-// one host and one database share it, and one of them at a time renews it.
+// Identity maintains this server's identity Lease in kube-system, and deletes those that expired an hour ago. Its name is
+// derived from the host's, like that of a stock server: servers of one host and one database share it, and one of them
+// at a time renews it.
 //
 // What clients can cause: a write in ten seconds if they change or delete the Lease, and once an hour a deletion of each
 // other expired Lease with the label of servers, by the first server to check.

@@ -24,9 +24,10 @@ const (
 	resyncEvery     = 10 * time.Minute
 )
 
-// Publisher publishes the version in which this server stores each built-in resource, next to the entries of other servers.
+// Publisher publishes the version in which this server stores each built-in resource, in addition to the entries of other
+// servers.
 // There is one object for each resource; the publisher checks it every ten minutes and writes it if its own entry differs.
-// Collector removes the entries of servers that are gone.
+// Collector removes the entries of removed servers.
 type Publisher struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -114,7 +115,7 @@ func decodable(r *kinds.Resource, c *kinds.Catalogue) []string {
 	return versions
 }
 
-// say puts this server's part into an object, as often as another server is faster.
+// say sets this server's entry in an object, and retries while other servers write it.
 func (s *Publisher) say(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion) error {
 	path := versionsPath + "/" + url.PathEscape(name)
 	for {
@@ -159,7 +160,7 @@ func (s *Publisher) set(v *apiserverinternalv1alpha1.StorageVersion, own apiserv
 	return true
 }
 
-// agree says in a status whether all servers store the same version.
+// agree sets in a status whether all servers store the same version.
 func agree(v *apiserverinternalv1alpha1.StorageVersion, now time.Time) {
 	c := apiserverinternalv1alpha1.StorageVersionCondition{
 		Type: apiserverinternalv1alpha1.AllEncodingVersionsEqual, Status: apiserverinternalv1alpha1.ConditionTrue,

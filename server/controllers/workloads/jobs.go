@@ -61,7 +61,7 @@ func (j *FinishedJobs) reconcile(ctx context.Context, key reconcile.Key) (r reco
 	return r, j.API.Call(ctx, jobsAgent, http.MethodDelete, path, reconcile.JSON, &options, nil)
 }
 
-// expiry is when a Job expires; ok is false for one that does not.
+// expiry returns when a Job expires; ok is false for one that does not.
 func expiry(job *batchv1.Job) (at time.Time, ok bool) {
 	if job.DeletionTimestamp != nil || job.Spec.TTLSecondsAfterFinished == nil {
 		return at, false

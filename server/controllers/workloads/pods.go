@@ -25,20 +25,19 @@ const (
 	podsAgent = reconcile.ManagerAgent + "pod-garbage-collector" // field manager of Pods' writes
 	// podsEvery is the resync period: how often the controller checks all pods.
 	podsEvery = 20 * time.Second
-	// nodeGrace is how long a node may be missing before its pods are deleted.
+	// nodeGrace is the time after the deletion of a node until its pods are deleted.
 	nodeGrace = 40 * time.Second
 )
 
-// Pods deletes pods that no kubelet looks after: those on nodes that are gone, those
-// that are being deleted and were never given to a node, those that are being deleted on
-// a node with the out-of-service taint, and the oldest of those that have ended
-// if there are more of these than Keep. A pod that has not ended is marked as failed first.
+// Pods deletes pods without a kubelet: those on deleted nodes, unscheduled ones that are being deleted, those that are
+// being deleted on a node with the out-of-service taint, and the oldest terminated ones if there are more than Keep.
+// A pod that has not terminated is marked as failed first.
 //
 // It checks all pods every 20 seconds, and decodes those that it deletes: clients that may write pods
 // cause two writes for each deleted pod.
 type Pods struct {
 	reconcile.Base
-	Keep int // how many pods that have ended are kept; 0 or less: all
+	Keep int // the number of terminated pods to keep; 0 or less: all
 
 	missing map[string]time.Time // nodes, and until when they may be
 }

@@ -3,8 +3,8 @@ package graph
 // arena holds values with numbers. Number 0 is none.
 type arena[T any] struct {
 	chunks []*[chunk]T
-	used   uint32   // numbers that were ever given away
-	free   []uint32 // numbers that came back
+	used   uint32   // the highest number in use so far
+	free   []uint32 // released numbers
 }
 
 const chunk = 1024

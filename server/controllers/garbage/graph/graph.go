@@ -26,7 +26,7 @@ const (
 	Orphaning
 )
 
-// Place is where an object is.
+// Place is the kind and the namespace of an object.
 type Place struct {
 	Kind      uint32 // a number of the caller's; less than 1<<24
 	Namespace unique.Handle[string]
@@ -67,7 +67,7 @@ type Look struct {
 const (
 	located uint8 = 1 << (iota + 2)
 	absent
-	hurried
+	urgent
 	parked
 	seen
 )
@@ -79,7 +79,7 @@ type node struct {
 	namespace unique.Handle[string]
 	length    uint32 // of the name
 	owners    uint32 // its first edge to an owner
-	owning    uint32 // what there is to know of its dependents; 0: it has none
+	owning    uint32 // the entry for its dependents; 0 without dependents
 	place     uint32 // kind<<8 | flags
 }
 
@@ -169,14 +169,14 @@ func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
 	n.clear(uint8(Foreground | Orphaning))
 	n.set(uint8(o.State))
 	if began != 0 {
-		g.lookAtDependents(n, look)
+		g.reportDependents(n, look)
 		look(Look{n.id, n.namespace})
 	}
 	g.drop(i)
 	return changed
 }
 
-// Gone takes that an object is gone, from where it was, and calls look like Set.
+// Gone records the deletion of an object, and calls look like Set.
 func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
 	i := g.find(id)
 	if i == 0 {
@@ -187,7 +187,7 @@ func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
 	g.locate(i, p, look)
 	n.set(absent)
 	g.refer(i, nil, look)
-	g.lookAtDependents(n, look)
+	g.reportDependents(n, look)
 	g.drop(i)
 }
 
@@ -199,7 +199,7 @@ func (g *Graph) Locate(id ID, p *Place) {
 	}
 }
 
-// locate takes where an object is, which says which of its dependents it can own.
+// locate records the place of an object, which determines the dependents that it can own.
 func (g *Graph) locate(i uint32, p *Place, look func(Look)) {
 	n := g.nodes.at(i)
 	same := n.has(located) && n.namespace == p.Namespace
@@ -240,7 +240,7 @@ func (g *Graph) count(e *edge, by int, look func(Look)) {
 	}
 }
 
-// Dependents calls fn with the dependents of an object that it can own until it says false.
+// Dependents calls fn with the dependents of an object that it can own until fn returns false.
 func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
 	i := g.find(id)
 	if i == 0 {
@@ -253,7 +253,7 @@ func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
 	}
 }
 
-func (g *Graph) lookAtDependents(n *node, look func(Look)) {
+func (g *Graph) reportDependents(n *node, look func(Look)) {
 	for e := g.ownedBy(n).first; e != 0; e = g.edges.at(e).after {
 		d := g.nodes.at(g.edges.at(e).dependent)
 		look(Look{d.id, d.namespace})
@@ -381,7 +381,7 @@ func (g *Graph) add(id ID) uint32 {
 // find returns the number of a node, or 0.
 func (g *Graph) find(id ID) uint32 { return g.byID.find(id, &g.nodes) }
 
-// drop forgets a node that nothing asks for.
+// drop removes a node without references.
 func (g *Graph) drop(i uint32) {
 	n := g.nodes.at(i)
 	if n.owners != 0 || n.owning != 0 || n.state() != 0 {

@@ -164,8 +164,8 @@ func TestMarks(t *testing.T) {
 	w := newWorld()
 	w.do("set b - a")
 	w.do("set c - a")
-	w.Hurry(w.id("b"))
-	if !w.Calm(w.id("b")) || w.Calm(w.id("b")) || w.Calm(w.id("c")) || w.Calm(w.id("nobody")) {
+	w.MarkUrgent(w.id("b"))
+	if !w.ClearUrgent(w.id("b")) || w.ClearUrgent(w.id("b")) || w.ClearUrgent(w.id("c")) || w.ClearUrgent(w.id("nobody")) {
 		t.Error("one is hurried, once")
 	}
 	w.Park(w.id("c"))

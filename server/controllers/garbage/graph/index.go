@@ -12,7 +12,7 @@ type index struct {
 
 const tables = 64
 
-// table is one of them. Its length is 0 or a power of 2, and one slot in five is free.
+// table is a hash table. Its length is 0 or a power of 2, and at least one slot in five is free.
 type table struct {
 	slots []uint32 // 0: free
 	used  int

@@ -1,14 +1,13 @@
 package graph
 
-// Hurry marks an object whose next change is processed without delay. Calm removes the mark, and reports
-// whether it was set.
-func (g *Graph) Hurry(id ID) { g.mark(id, hurried) }
+// MarkUrgent marks an object whose next change is processed without delay.
+func (g *Graph) MarkUrgent(id ID) { g.mark(id, urgent) }
 
-// Calm: see Hurry.
-func (g *Graph) Calm(id ID) (was bool) {
+// ClearUrgent removes the mark, and reports whether it was set.
+func (g *Graph) ClearUrgent(id ID) (was bool) {
 	if i := g.find(id); i != 0 {
-		was = g.nodes.at(i).has(hurried)
-		g.nodes.at(i).clear(hurried)
+		was = g.nodes.at(i).has(urgent)
+		g.nodes.at(i).clear(urgent)
 	}
 	return was
 }

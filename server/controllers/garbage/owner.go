@@ -18,7 +18,7 @@ type owner uint8
 const (
 	solid    owner = iota // it is there
 	dangling              // it is not
-	waiting               // it is there until the dependent is gone
+	waiting               // it exists, and waits for the deletion of the dependent
 	leaving               // it exists until the dependent no longer refers to it
 )
 
@@ -28,15 +28,15 @@ var cluster = unique.Make("")
 var (
 	// errUnknown: it is not known now whether an owner exists.
 	errUnknown = errors.New("nobody knows what an owner is")
-	// errElsewhere: only another server knows the owner.
+	// errElsewhere: another server stores the owner.
 	errElsewhere = errors.New("the owner is at another server")
 	// errUnreachable: the object can have no such owner, and never will.
 	errUnreachable = errors.New("an object of the cluster cannot have an owner in a namespace")
 )
 
-// judge finds out about the owner that an object refers to, from memory; errElsewhere
-// for one of a kind that is not there.
-func (c *state) judge(item *cache.Item, r *cache.Owner) (owner, error) {
+// resolveOwner looks up the owner of a reference in memory. It returns errElsewhere for a kind that this server
+// does not store.
+func (c *state) resolveOwner(item *cache.Item, r *cache.Owner) (owner, error) {
 	id := graph.IDOf(r.UID)
 	c.mu.Lock()
 	n, known := c.graph.Find(id)
@@ -113,7 +113,7 @@ func (c *state) resourceOf(r *cache.Owner) *kinds.Resource {
 	return found
 }
 
-// locate tells the graph where an owner is.
+// locate records the place of an owner in the graph.
 func (c *state) locate(id graph.ID, storage string, item *cache.Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

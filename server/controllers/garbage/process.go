@@ -13,11 +13,11 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
 
-// errAgain: the object has changed and must be queued again.
+// errAgain: the object has changed; queue it again.
 var errAgain = errors.New("there is more to do")
 
-// looker processes objects: it deletes them, or changes their owner references or finalizers. Workers share it.
-type looker struct {
+// processor deletes objects, or changes their owner references or finalizers. Workers share it.
+type processor struct {
 	*state
 	fed       *fed
 	away      *elsewhere
@@ -25,13 +25,13 @@ type looker struct {
 }
 
 // look processes an object, and reports whether it must be queued again.
-func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
+func (c *processor) look(ctx context.Context, id graph.ID) (again bool) {
 	s, unread := c.subject(id)
 	if unread {
 		return true
 	}
 	if s == nil {
-		return false // it is gone: the watch delivers that
+		return false // deleted: the watch delivers that
 	}
 	err := c.Cache.WaitFor(ctx, s.item.Revision)
 	if err == nil {
@@ -40,7 +40,7 @@ func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return false
-	case apierrors.IsNotFound(err): // it is gone, or not served for a moment
+	case apierrors.IsNotFound(err): // deleted, or temporarily not served
 		s, unread := c.subject(id)
 		return s != nil || unread
 	case errors.Is(err, errUnknown):
@@ -53,7 +53,7 @@ func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
 }
 
 // subject finds an object; nil if it is not there, or cannot be read, which is logged if it may be readable later.
-func (c *looker) subject(id graph.ID) (_ *subject, unread bool) {
+func (c *processor) subject(id graph.ID) (_ *subject, unread bool) {
 	c.mu.Lock()
 	node, ok := c.graph.Find(id)
 	storage := ""
@@ -84,10 +84,10 @@ type verdict struct {
 	owners    []owner
 	count     [leaving + 1]int
 	elsewhere bool  // at least one owner is not in memory, and may be at another server
-	refused   error // why nothing could be found out about one of them; the first reason
+	refused   error // the first error of a look-up
 }
 
-// are says of references whether their owner is one of some.
+// are selects references by the states of their owners.
 func (v *verdict) are(some ...owner) func(i int) bool {
 	return func(i int) bool { return slices.Contains(some, v.owners[i]) }
 }
@@ -101,13 +101,13 @@ func (v *verdict) note(i int, o owner, err error) {
 	}
 }
 
-// judgeAll finds out about all owners of an object. It queries other servers only if nothing
-// else keeps it from being decided, and not for long.
-func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
+// resolveOwners looks up all owners of an object. It queries other servers only if the decision depends on them, and
+// not for long.
+func (c *processor) resolveOwners(ctx context.Context, s *subject) *verdict {
 	v := &verdict{owners: make([]owner, len(s.refs))}
 	var others []int
 	for i := range s.refs {
-		if o, err := c.judge(s.item, &s.refs[i]); errors.Is(err, errElsewhere) {
+		if o, err := c.resolveOwner(s.item, &s.refs[i]); errors.Is(err, errElsewhere) {
 			others = append(others, i)
 		} else {
 			v.note(i, o, err)
@@ -120,7 +120,7 @@ func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
 	defer cancel()
 	for _, i := range others {
 		if v.refused == nil {
-			o, err := c.away.judge(ctx, s, &s.refs[i])
+			o, err := c.away.resolveOwner(ctx, s, &s.refs[i])
 			v.note(i, o, err)
 		}
 	}
@@ -128,8 +128,8 @@ func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
 }
 
 // settle is look for an object that exists.
-func (c *looker) settle(ctx context.Context, s *subject) error {
-	v := c.judgeAll(ctx, s)
+func (c *processor) settle(ctx context.Context, s *subject) error {
+	v := c.resolveOwners(ctx, s)
 	switch {
 	case v.count[leaving] > 0: // other work follows after that
 		return c.release(ctx, s, v.are(leaving))
@@ -159,7 +159,7 @@ func (c *looker) settle(ctx context.Context, s *subject) error {
 	return c.remove(ctx, s, s.propagation())
 }
 
-// propagation returns how an object without owners goes: as its finalizers say, if they do.
+// propagation returns the propagation policy for an object without owners: that of its finalizers, if any.
 func (m *metadata) propagation() metav1.DeletionPropagation {
 	switch {
 	case m.Orphan:
@@ -170,9 +170,8 @@ func (m *metadata) propagation() metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// orphan lets an object go whose dependents were to lose their references to it first, once
-// none of them has any.
-func (c *looker) orphan(ctx context.Context, s *subject) error {
+// orphan removes the finalizer orphan of an object once no dependent refers to it.
+func (c *processor) orphan(ctx context.Context, s *subject) error {
 	c.Orphans.Add(1)
 	var err error
 	c.Orphans.Work(func() bool {
@@ -183,13 +182,13 @@ func (c *looker) orphan(ctx context.Context, s *subject) error {
 }
 
 // finish lets an object go that waits for dependents, once none of them blocks it.
-func (c *looker) finish(ctx context.Context, s *subject) error {
+func (c *processor) finish(ctx context.Context, s *subject) error {
 	return c.finalize(ctx, s, metav1.FinalizerDeleteDependents, func(n *graph.Node) bool { return n.Blocking == 0 })
 }
 
 // finalize removes a finalizer whose condition is met. The graph must contain every dependent that existed
 // when the object began to wait.
-func (c *looker) finalize(ctx context.Context, s *subject, finalizer string, come func(*graph.Node) bool) error {
+func (c *processor) finalize(ctx context.Context, s *subject, finalizer string, come func(*graph.Node) bool) error {
 	for range 2 { // once from the graph, and once after reading all
 		c.mu.Lock()
 		n, ok := c.graph.Find(s.id)
@@ -197,7 +196,7 @@ func (c *looker) finalize(ctx context.Context, s *subject, finalizer string, com
 		if !ok || !come(&n) {
 			return nil // the last dependent has it looked at again
 		}
-		if err := c.fed.knows(ctx, s.item.Revision); err != nil {
+		if err := c.fed.waitFor(ctx, s.item.Revision); err != nil {
 			return err
 		}
 	}
@@ -205,8 +204,8 @@ func (c *looker) finalize(ctx context.Context, s *subject, finalizer string, com
 }
 
 // precede deletes an object all of whose owners wait for it, after its own dependents if it has any.
-func (c *looker) precede(ctx context.Context, s *subject) error {
-	if err := c.fed.knows(ctx, s.item.Revision); err != nil {
+func (c *processor) precede(ctx context.Context, s *subject) error {
+	if err := c.fed.waitFor(ctx, s.item.Revision); err != nil {
 		return err
 	}
 	dependents, circle := false, false
