@@ -56,7 +56,7 @@ func metricUp(m Object, field, prefix string) {
 	}
 }
 
-// typed says of a target which of its values counts.
+// typed sets the type of a metric target by the value that it has.
 func typed(target Object, field string) {
 	if field != "target" {
 		return

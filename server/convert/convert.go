@@ -1,15 +1,14 @@
-// Package convert turns manifests of one API version into those of another, also of versions that are no
-// longer served.
+// Package convert converts manifests between API versions, including versions that are no longer served.
 //
 //	convert.go   from any version to any, through a served one
-//	legacy.go    the versions of the past, and which served one each goes by
+//	legacy.go    former versions, and the served version that each converts to
 //	apps.go, networking.go, autoscaling.go, policies.go, definitions.go
-//	             what differs between them and the served ones
-//	custom.go    custom resources, as their definition says
+//	             the differences between them and the served versions
+//	custom.go    custom resources, by their definitions
 //
-// It promises: what a version knows and the other one can say is there afterwards; what the version of the
-// manifest has by default, and the other one has differently, is written out. Nothing is read but what it is
-// given; it works on manifests of the caller, not on those of clients.
+// The result has everything that both versions can express; a default of the source version that differs in the
+// target version is written out. The package reads nothing but its input, which comes from the user of a command and
+// not from clients of a server.
 package convert
 
 import (
@@ -34,7 +33,7 @@ type Converter struct {
 	// Definitions finds how objects of a custom kind are converted; nil, or a nil answer:
 	// it is not known.
 	Definitions func(ctx context.Context, group, kind string) (*Definition, error)
-	// Warn is called for each field of a manifest that its version does not know. May be nil.
+	// Warn is called for each unknown field of a manifest. May be nil.
 	Warn func(text string)
 }
 
@@ -56,9 +55,8 @@ func New(resources []*kinds.Resource) *Converter {
 	return &Converter{catalogue: kinds.NewCatalogue(all)}
 }
 
-// Convert makes an object of a version, which it finds in the group of that version. An
-// object whose kind is not there, and every object where to is empty, is given in the
-// version that a server prefers.
+// Convert converts an object to version to. If the group of to does not have the kind, or if to is empty, the result has
+// the preferred version of a server.
 func (c *Converter) Convert(ctx context.Context, obj Object, to schema.GroupVersion) (Object, error) {
 	from, err := kindOf(obj)
 	if err != nil {
@@ -89,8 +87,7 @@ func (c *Converter) Convert(ctx context.Context, obj Object, to schema.GroupVers
 	return c.write(typed, r, target)
 }
 
-// current makes the object one of a version that can be served, and finds its resource;
-// nil for a kind that is not built in.
+// current converts the object to a served version, and returns its resource; nil for a kind that is not built in.
 func (c *Converter) current(obj Object, kind schema.GroupVersionKind) (*kinds.Resource, Object, error) {
 	if past := legacyOf(kind); past != nil {
 		out, err := past.up(obj)

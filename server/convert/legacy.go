@@ -17,7 +17,7 @@ type legacy struct {
 	raise, lower func(o Object) error
 }
 
-// up makes an object of the served version; the one given stays as it is.
+// up returns the object in the served version, without changing the input.
 func (l *legacy) up(o Object) (Object, error) { return change(o, l.to, l.raise) }
 
 // down makes an object of the version of the past.

@@ -43,7 +43,7 @@ func budgetDown(o Object) error {
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// subjectsUp names subjects by group, and everybody by the group of the authenticated.
+// subjectsUp adds the API groups of subjects, and replaces the user * by the group system:authenticated.
 func subjectsUp(o Object) error {
 	each(o, "subjects", func(s Object) {
 		version := text(s, "apiVersion")

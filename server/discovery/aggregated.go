@@ -140,7 +140,7 @@ func (a *aggregated) list() *discoveryv2.APIGroupDiscoveryList {
 	return &discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2"}, Items: a.items()}
 }
 
-// read puts the text together, and makes the tag, which tells documents apart by it.
+// read assembles the text, and computes the ETag from it.
 func (a *aggregated) read() error {
 	around := &discoveryv2.APIGroupDiscoveryList{Items: []discoveryv2.APIGroupDiscovery{}}
 	untyped, err := json.Marshal(around)

@@ -31,12 +31,11 @@ type Config struct {
 	// Services lists APIServices, with a number that rises whenever the list changes. Nil,
 	// or an empty list: this server serves all that there is.
 	Services func() ([]Service, uint64)
-	// Codecs are the forms that documents are served in, the first one where a
-	// client asks for none.
+	// Codecs are the media types of the documents; the first one is the default.
 	Codecs []codecs.Codec
 	// VersionCodecs are the forms of the documents of built-in versions; nil: Codecs.
 	VersionCodecs []codecs.Codec
-	// Address is where clients reach the server, host:port.
+	// Address is the address of the server for clients, host:port.
 	Address string
 	// Version is the answer to /version.
 	Version version.Info
@@ -44,16 +43,16 @@ type Config struct {
 	NoHashes bool
 	// Single: each document by itself, as before release 1.27; there is none that has all.
 	Single bool
-	// OnlyV2: the document that has all is not given in version v2beta1.
+	// OnlyV2 disables version v2beta1 of aggregated discovery.
 	OnlyV2 bool
 	// Compress sends large documents compressed to clients that can read that.
 	Compress bool
-	// Fail writes an error as the client asked for.
+	// Fail writes an error in the form that the client accepts.
 	Fail func(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// Handler serves /api, /apis and /version and the documents of groups and
-// versions below them. It does not know paths of resources.
+// Handler serves /api, /apis and /version and the documents of groups and versions below them, but not the paths of
+// resources.
 type Handler struct {
 	config  Config
 	types   []string
@@ -139,7 +138,7 @@ func split(path string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
 }
 
-// ServeHTTP answers a path that Serves knows.
+// ServeHTTP answers requests for paths for which Serves returns true.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := split(r.URL.Path)
 	d := h.settled(parts)
@@ -223,12 +222,12 @@ func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggrega
 	h.write(w, r, doc, f, f.Type+";g="+f.As.Group+";v="+f.As.Version+";as="+f.As.Kind)
 }
 
-// aggregatedForm is the one transform that the roots know.
+// aggregatedForm is the only transform of the roots.
 func (h *Handler) aggregatedForm(_ string, as schema.GroupVersionKind) bool {
 	return as.Group == groupName && as.Kind == listKind && (as.Version == "v2" || as.Version == "v2beta1" && !h.config.OnlyV2)
 }
 
-// serve answers with one document, in one of some forms. A route is strict about method and Accept.
+// serve answers with a document in a form that the client accepts. A route is strict about method and Accept.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, doc *document, types []string, route bool) {
 	if route {
 		if r.Method != http.MethodGet {

@@ -11,13 +11,13 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
-// document is an object that is made when a form is asked for, and encoded at most once a form.
+// document is an object that is built at the first request for a form, and encoded at most once for each form.
 type document struct {
 	obj func() runtime.Object
 
 	mu     sync.Mutex
 	forms  map[form][]byte
-	packed map[form][]byte // the same compressed, of those that were asked for so
+	packed map[form][]byte // the same, compressed, for the forms that clients requested compressed
 }
 
 type form struct {
@@ -25,7 +25,7 @@ type form struct {
 	pretty    bool
 }
 
-// plainJSON is the form that nearly everybody asks for.
+// plainJSON is the form that nearly all clients request.
 var plainJSON = form{mediaType: codecs.JSON}
 
 func newDocument(obj runtime.Object) *document {
@@ -36,7 +36,7 @@ func lazyDocument(obj func() runtime.Object) *document {
 	return &document{obj: obj}
 }
 
-// keep keeps a form. Most documents are never asked for, and have no room for any.
+// keep stores a form. Most documents are never requested, so the maps are allocated late.
 func keep(forms *map[form][]byte, key form, b []byte) {
 	if *forms == nil {
 		*forms = map[form][]byte{}

@@ -205,8 +205,7 @@ func verbsOf(r *kinds.Resource) []string {
 	})
 }
 
-// storageVersionHash tells clients when a resource moves to another stored
-// version, without telling which version that is.
+// storageVersionHash changes with the storage version of a resource, without revealing the version.
 func storageVersionHash(s *kinds.Storage) string {
 	if s == nil {
 		return ""

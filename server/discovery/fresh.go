@@ -12,8 +12,8 @@ import (
 const (
 	// manyResources is the number of resources above which documents may be a little older than the resources.
 	manyResources = 1000
-	// oftenAs is how long documents of many resources are served before they are made again, as a multiple of
-	// the duration of making them, which bounds the share of a processor for that.
+	// oftenAs is the time until documents of many resources are built again, as a multiple of the duration of a
+	// build, which bounds the share of a processor for that.
 	oftenAs = 10
 	// oldest bounds that if making them took long because others had the processors. Requests in the meantime
 	// get documents that are at most twice as old, and wait for new ones after that.
@@ -44,9 +44,9 @@ func (d *documents) describes(s *state) bool {
 	return d != nil && d.generation >= s.generation && d.serviceGeneration >= s.serviceGeneration
 }
 
-// documents are those of the present catalogue and APIServices. With many resources they are as of when they
-// were last made, for up to a second in addition to the time that making them takes: while thousands of
-// definitions are installed, requests do not wait for all of them each time.
+// documents returns the documents of the current catalogue and APIServices. With many resources they may be as old as a
+// second plus the duration of a build: while clients install thousands of definitions, requests do not wait for a build
+// each time.
 func (h *Handler) documents() (*documents, error) {
 	resources, _ := h.config.Catalogue.Snapshot()
 	last := h.current.Load()
@@ -75,8 +75,8 @@ func (h *Handler) documents() (*documents, error) {
 	return h.make(&now)
 }
 
-// settled returns documents whose part for a path is up to date, whatever definitions have come since: that
-// of a version of a group with only built-in resources. It returns nil if that is not certain.
+// settled returns documents whose part for a path is up to date although definitions have changed since: that of a
+// version of a group with only built-in resources. It returns nil if that is not certain.
 func (h *Handler) settled(path []string) *documents {
 	last := h.current.Load()
 	if last == nil {
@@ -96,13 +96,13 @@ func (h *Handler) settled(path []string) *documents {
 	}
 	for _, version := range h.config.Catalogue.Versions(gv.Group) {
 		if last.part(schema.GroupVersion{Group: gv.Group, Version: version}) == nil {
-			return nil // a definition has come into the group
+			return nil // the group has a new definition
 		}
 	}
 	return last
 }
 
-// make makes documents of a state, unless somebody else has. The caller holds mu.
+// make builds the documents of a state, unless another goroutine has. The caller holds mu.
 func (h *Handler) make(now *state) (*documents, error) {
 	last := h.current.Load()
 	if last.describes(now) {

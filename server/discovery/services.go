@@ -22,10 +22,10 @@ type Service struct {
 	Says *discoveryv2.APIVersionDiscovery
 }
 
-// ownPriority is that of the group of APIServices, which has none itself: higher than an APIService may have.
+// ownPriority is the priority of the group of APIServices, which has no APIService: higher than any APIService may have.
 const ownPriority = 20001
 
-// lastPriority is that of reserved groups, which have no APIService: lower than an APIService may have.
+// lastPriority is the priority of reserved groups, which have no APIService: lower than any APIService may have.
 const lastPriority = 0
 
 // place is the position of a group version among others.
@@ -49,8 +49,8 @@ func placeOf(gv schema.GroupVersion, v *versionRows) (p place, registered bool) 
 	return place{gv, local.Spec.GroupPriorityMinimum, local.Spec.VersionPriority}, true
 }
 
-// registered returns the group versions that APIServices name, with those that do without: the
-// group of APIServices, and custom resources, whose APIService comes a moment after them.
+// registered returns the group versions of APIServices, and those without one: the group of APIServices, and custom
+// resources whose APIService does not exist yet.
 func registered(groups []groupRows, services []Service) []place {
 	if len(services) == 0 {
 		return served(groups)

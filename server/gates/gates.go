@@ -18,7 +18,7 @@ import (
 
 //go:generate go run ./gen .
 
-// Stage is how mature a feature is.
+// Stage is the maturity of a feature.
 type Stage string
 
 // The stages.
@@ -29,7 +29,7 @@ const (
 	Deprecated Stage = "DEPRECATED"
 )
 
-// gone is the stage of a gate that a release no longer has.
+// gone is the stage of a gate that was removed.
 const gone Stage = ""
 
 // row is a gate over all releases.
@@ -253,7 +253,7 @@ func (g *Gates) remark(k Gate, on bool) {
 	}
 }
 
-// Remarks are notes for the user who set gates.
+// Remarks returns notes for the user about the gates that are set.
 func (g *Gates) Remarks() []string { return g.remarks }
 
 // Help lists the gates of a release that may be switched, with stage and default.

@@ -1,7 +1,6 @@
 package release
 
-// Between is in which releases something is there, as data outside the table says: from Since on,
-// and no longer from Gone on. The zero value is all releases.
+// Between is a range of releases outside the table: from Since on, and before Gone. The zero value is all releases.
 type Between struct {
 	Since Version `json:"since"`
 	Gone  Version `json:"gone"` // the oldest release: never

@@ -16,21 +16,21 @@ const (
 	Singulars                            // limits of one are in the singular
 	EscapedFields                        // expressions may quote the names of fields
 	ExamplesPublished                    // OpenAPI documents have the examples and external documents of custom resources
-	OptionalKeys                         // items of a list that is applied may lack some of the fields that tell them apart
+	OptionalKeys                         // items of an applied list may lack some of the key fields
 	NumberRanges                         // numbers of custom resources must be within the range of their format
 	FormatsByType                        // a format in the schema of a custom resource applies only to its types, and formats of numbers apply
 	LabelKeys                            // a name that labels have is called a label key
 	UnderscoresShown                     // errors show that search domains may have underscores
-	LabelsInBytes                        // the longest label is so many bytes, no longer characters
+	LabelsInBytes                        // the length limit of a label counts bytes, no longer characters
 	BadRequests                          // a request that the server cannot read gets 400, and one for an absent object 404, no longer 500
 	ScalesOfParents                      // errors about the scale of an absent object name the object
 	AbsentFirst                          // an update of an absent object is not compared with the UID that it names
 	ForbiddenCreates                     // creates of a resource whose definition ends are forbidden, no longer unsupported
-	BudgetReasons                        // a refused eviction says why its budget allows none
+	BudgetReasons                        // a refused eviction has the reason of its budget
 	NoBlueprints                         // the bookmark that ends the initial events of a watch does not show the empty list
 	TokenUIDs                            // a TokenRequest names the UID of its account
 	MirrorsWithoutAPI                    // mirror pods may use nothing of the API, for whatever purpose
-	NodesReadAccounts                    // the authorizer of nodes knows of reads of service accounts
+	NodesReadAccounts                    // the node authorizer allows reads of service accounts
 	JoseRenamed                          // the library that verifies tokens has another name
 	DeletionsNeverPast                   // a shorter grace period does not move the deletionTimestamp into the past
 	StatusOwnsNoMetadata                 // a write of the status of a custom resource owns none of its metadata
@@ -45,12 +45,12 @@ const (
 	MarksOfDocuments                     // an OpenAPI document of a version names only kinds of this version and of the core
 	KindRules133                         // kinds other than Pods have other rules, in addition to those of gates
 	CustomResources133                   // writes of the status keep previously invalid values, and definitions warn of unknown formats
-	SharedDevices                        // rules of devices know alternatives, taints, shared counters and consumed capacity
+	SharedDevices                        // device requests have alternatives, taints, shared counters and consumed capacity
 	NamedProxies                         // authenticating proxies whose authority is also that of clients must be named
-	NewerConfigurations                  // configuration files have versions and fields that came later
+	NewerConfigurations                  // configuration files have later versions and fields
 )
 
-// changes says from which release on.
+// changes maps each change to its first release.
 var changes = map[Change]Version{
 	ImagesInRestrictedPods: V133,
 	ValuesInJSON:           V133,

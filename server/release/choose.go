@@ -78,7 +78,7 @@ func single(values []string) (v Version, set bool, err error) {
 	return v, set, nil
 }
 
-// patches are the releases whose binaries a server may say it is.
+// patches are the patch releases that a server may report.
 var patches = map[Version]string{V132: "1.32.13", V136: "1.36.2"}
 
 // program is the executable of a stock server, after which it names itself as a field manager.
@@ -93,7 +93,7 @@ func (v Version) Agent(agent string) string {
 	return agent
 }
 
-// Patch returns the binary that a server of the release says it is, as "1.32.13".
+// Patch returns the patch release that a server reports, as "1.32.13".
 func (v Version) Patch() string { return patches[v.Binary()] }
 
 // Info returns the version information of a server; build names this program.

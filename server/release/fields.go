@@ -12,7 +12,7 @@ import (
 type typeRow struct {
 	name    string // import path, a dot, and the name
 	in      span
-	members []memberRow // those that came or went, sorted by name
+	members []memberRow // those that were added or removed, sorted by name
 }
 
 // memberRow is a field by its JSON name, or the value of a constant.

@@ -20,7 +20,7 @@ type cycleRow struct {
 	group, version, kind                  string // replacement
 }
 
-// Lifecycle is the age of a kind in a version, as minor releases; 0: not said, or never.
+// Lifecycle holds the minor releases in which a kind in a version was introduced, deprecated and removed; 0: unknown, or never.
 type Lifecycle struct {
 	Introduced, Deprecated, Removed int
 	Replacement                     schema.GroupVersionKind // empty: none is named
@@ -68,7 +68,7 @@ func (v Version) Knows(k schema.GroupVersionKind) bool {
 	return row == nil || row.in.has(v)
 }
 
-// Introduced reports whether a kind in a version has come by a release.
+// Introduced reports whether a release, or an earlier one, introduced a kind in a version.
 func (v Version) Introduced(k schema.GroupVersionKind) bool {
 	return v.Lifecycle(k).Introduced <= v.Minor() && (findKind(k) == nil || int(findKind(k).in.since) <= v.Minor())
 }
@@ -86,8 +86,8 @@ func (v Version) Removed(k schema.GroupVersionKind) bool {
 		v.Introduced(k) && !(v.Knows(k) && v.Binary().Knows(k))
 }
 
-// Kinds returns the kinds that came or went, or say something about their age, in the order of group,
-// version and name.
+// Kinds returns the kinds that were added or removed, or that have lifecycle information, in the order of group, version
+// and name.
 func Kinds() []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind
 	for _, row := range kindRows {

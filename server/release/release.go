@@ -83,8 +83,8 @@ func (v Version) Minor() int { return firstMinor + int(v) }
 // String returns the release as "1.33".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", major, v.Minor()) }
 
-// span is in which releases something is there, as minor numbers: from since, or since before the
-// oldest release, and without gone, or with all.
+// span is a range of minor releases: from since, or from before the oldest release, to the one before gone, or without an
+// end.
 type span struct{ since, gone uint8 }
 
 // has reports whether a feature with the span exists in a release.
@@ -93,11 +93,11 @@ func (s span) has(v Version) bool {
 	return int(s.since) <= minor && (s.gone == 0 || minor < int(s.gone))
 }
 
-// Emulated says how a server of the release describes itself: the oldest is a binary of that
-// release; all others are a binary of the newest that emulates the release.
+// Emulated reports whether a server of the release describes itself as the newest binary that emulates the release, as all but
+// the oldest do.
 func (v Version) Emulated() bool { return v > Oldest }
 
-// Binary returns the release of the binary that a server says it is.
+// Binary returns the release of the binary that a server reports.
 func (v Version) Binary() Version {
 	if v.Emulated() {
 		return Newest

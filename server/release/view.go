@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/removed"
 )
 
-// views are those of each release. All servers of a process share their caches.
+// views has a view for each release. All servers of a process share their caches.
 var views sync.Map // viewKey -> *view.View
 
 type viewKey struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// documentBuilder holds what building documents needs, for the time of one request.
+// documentBuilder builds documents for one request.
 type documentBuilder struct {
 	*Documents
 	byKey     map[string][]*kinds.Resource // of the state that is described
@@ -31,7 +31,7 @@ type documentBuilder struct {
 // builtIn are the definitions of built-in types.
 type builtIn struct {
 	packed   []byte          // all
-	common   definitions     // what documents of custom kinds need
+	common   definitions     // for documents of custom kinds
 	packages map[string]bool // of all of them
 }
 
@@ -80,15 +80,15 @@ func (d *Documents) builderWith(of *state, types *builtIn, defs definitions) *do
 	return b
 }
 
-// commonDefinitions are those of built-in types that documents of custom kinds refer to, and, by
-// them, all that these refer to.
+// commonDefinitions returns the definitions of built-in types that documents of custom kinds refer to, directly or
+// indirectly.
 var commonDefinitions = []string{
 	metaName("APIResourceList"), metaName("DeleteOptions"), metaName("ListMeta"), metaName("ObjectMeta"), metaName("Patch"), metaName("Status"),
 	"io.k8s.api.autoscaling.v1.Scale",
 }
 
-// build3 builds one document of version 3, nil for an unknown key. Of custom kinds it is built of
-// few definitions, which are at hand. known is the document whose tag it gets, nil if nobody knows it yet.
+// build3 builds one document of version 3, nil for an unknown key. A document of custom kinds needs few definitions, which
+// are in memory. known is the document whose tag it gets; nil if there is none yet.
 func (d *Documents) build3(key string, of *state, known *document) (*document, error) {
 	types, err := d.builtIn()
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *documentBuilder) addCustom(r *kinds.Resource) {
 	}
 }
 
-// paths are those of one document of version 3, or nil for a key that has none.
+// paths returns the paths of one document of version 3, or nil for a key without paths.
 func (b *documentBuilder) paths(key string) ([]pathItem, []*kinds.Resource) {
 	of := b.byKey[key]
 	if len(of) == 0 {
@@ -186,7 +186,7 @@ func (b *documentBuilder) roots() map[string]pathItem {
 	return out
 }
 
-// fixedRoots are those of them that each server has.
+// fixedRoots are the roots of each server.
 func fixedRoots() map[string]pathItem {
 	return map[string]pathItem{
 		".well-known/openid-configuration": rootPath("/.well-known/openid-configuration/", "", "get the issuer's OpenID configuration", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"),
@@ -248,8 +248,8 @@ func marked(raw json.RawMessage, name string, marks map[string][]gvkMark, select
 
 func (b *documentBuilder) info() tree { return tree{"title": "Kubernetes", "version": b.version} }
 
-// openAPI3 builds one document of version 3, or nil for an unknown key. That of custom kinds has
-// a tag that follows from what it is made of, so that others need not make it to know the tag.
+// openAPI3 builds one document of version 3, or nil for an unknown key. The tag of a document of custom kinds is derived
+// from its inputs, so that requests for the tag do not build the document.
 func (b *documentBuilder) openAPI3(key string) (*document, error) {
 	var tag *document
 	if b.customs(b.byKey[key]) {
@@ -269,8 +269,7 @@ func (b *documentBuilder) openAPI3(key string) (*document, error) {
 	return doc, err
 }
 
-// tagged returns a document of which the tag is known: the one that there is, one of custom kinds
-// without its text, or else the document itself.
+// tagged returns a document with a tag: an existing one, one of custom kinds without its text, or a new one.
 func (b *documentBuilder) tagged(key string) (*document, error) {
 	of := b.byKey[key]
 	if doc := b.documents[key]; doc != nil {

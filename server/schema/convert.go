@@ -18,8 +18,7 @@ type Converted struct {
 	doc *document
 }
 
-// Convert makes the document of a group version: of the paths below one, and of what they
-// refer to.
+// Convert returns the document of a group version: the paths below one, and the definitions that they refer to.
 func (s *Swagger) Convert(groupVersion string, now func() time.Time) (*Converted, error) {
 	all, err := s.parts()
 	if err != nil {
@@ -55,7 +54,7 @@ func (s *Swagger) Convert(groupVersion string, now func() time.Time) (*Converted
 	return &Converted{key: key, now: now, doc: doc}, err
 }
 
-// Hash is that of the document.
+// Hash is the hash of the document.
 func (c *Converted) Hash() string { return c.doc.etag }
 
 // ServeHTTP answers with the document as JSON or protobuf.
@@ -113,8 +112,8 @@ func (c *converter) path(raw json.RawMessage) tree {
 	return out
 }
 
-// operation converts a method: its body is no parameter any more, and what it consumes and
-// produces stands with body and answers.
+// operation converts a method: version 3 moves the body out of the parameters, and the media types to body and
+// answers.
 func (c *converter) operation(op tree) tree {
 	out := tree{}
 	for name, value := range op {
@@ -175,7 +174,7 @@ func (c *converter) parameters(list any) (out []any, body tree) {
 	return out, body
 }
 
-// parameter converts one: what says of which type it is becomes a schema.
+// parameter converts a parameter: its type becomes a schema.
 func (c *converter) parameter(p tree) tree {
 	if ref, ok := p["$ref"].(string); ok {
 		return tree{"$ref": "#/components/parameters/" + strings.TrimPrefix(ref, parameterRef)}

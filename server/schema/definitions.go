@@ -24,7 +24,7 @@ import (
 //go:embed data/definitions.txt.gz
 var packedDefinitions string
 
-// embedded unpacks an embedded text. It is needed so rarely that the result is not kept.
+// embedded decompresses an embedded text. It is used so rarely that the result is not cached.
 func embedded(packed string) string {
 	zr, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {
@@ -143,7 +143,7 @@ func (n *names) avoidCollisions(builtin map[string]bool) {
 	}
 }
 
-// packages are those that definitions are in.
+// packages returns the packages of definitions.
 func (d definitions) packages() map[string]bool {
 	out := map[string]bool{}
 	for name := range d {
@@ -230,8 +230,8 @@ func extend(raw json.RawMessage, key string, value any) (json.RawMessage, error)
 	return append(append(out, ext...), '}'), nil
 }
 
-// selectableExtension says which fields of a custom kind a list can be asked by. Kinds
-// without any say so.
+// selectableExtension lists the selectable fields of a custom kind. It is present, and empty, without
+// any.
 const selectableExtension = "x-kubernetes-selectable-fields"
 
 type selectableMark struct {

@@ -36,8 +36,8 @@ func makeDefinitions(v release.Version) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil
 }
 
-// describe puts the descriptions of a type and of its fields where its definition says
-// that there are some, and leaves out the fields and values that a release does not have.
+// describe inserts the descriptions of a type and of its fields where its definition has markers for them, and omits
+// the fields and values that a release does not have.
 func describe(v release.Version, library *descriptions.Library, name string, schema []byte) ([]byte, error) {
 	var definition, properties map[string]json.RawMessage
 	if err := json.Unmarshal(schema, &definition); err != nil {

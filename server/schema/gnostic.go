@@ -13,11 +13,11 @@ import (
 )
 
 // gnostic encodes an OpenAPI 2 document in the protobuf form that clients of
-// discovery ask for: package openapi.v2 of gnostic. Field numbers are its own.
+// discovery request: package openapi.v2 of gnostic, with its field numbers.
 func gnostic(text []byte) ([]byte, error) { return gnosticOf(text, (*gnosticWriter).document) }
 
-// gnosticPaths encodes paths alone. Behind a document they become part of it: readers of protobuf
-// merge messages that stand there several times.
+// gnosticPaths encodes only paths. Appended to a document they become part of it: readers of protobuf merge
+// repeated messages.
 func gnosticPaths(text []byte) ([]byte, error) {
 	return gnosticOf(text, func(g *gnosticWriter, paths tree) []byte { return g.paths(paths) })
 }

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// keptFor is how long the unused text of a document of custom kinds is kept: it takes some milliseconds
-	// to make it again from the definitions.
+	// keptFor is the time until the unused text of a document of custom kinds is dropped: building it again from
+	// the definitions takes some milliseconds.
 	keptFor = 45 * time.Second
 	// keptFor2 is the same for the document of version 2, whose parts take some seconds where
 	// there are a thousand definitions.
 	keptFor2 = 10 * time.Minute
-	// large2 is how many bytes, compressed, a form of it may have to be kept that long: larger ones go
-	// as other documents do. Some three hundred definitions of 150 KB have as much.
+	// large2 limits the compressed size of a form for which keptFor2 applies; keptFor applies to larger ones. Some
+	// three hundred definitions of 150 KB reach it.
 	large2 = 8 << 20
 )
 
-// keep notes that a document was asked for. The caller holds mu.
+// keep records the use of a document. The caller holds mu.
 func (d *Documents) keep(doc *document) {
 	doc.asked = d.Now()
 	d.begin()

@@ -12,21 +12,20 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// The first request for a document makes it, and holds no lock while it does, so that finished documents are
-// served. Requests for the same document wait for it, for as long as they last. Makers of documents of
-// version 3 take turns by user; of version 2 one document is made at a time, for it may take seconds.
+// The first request for a document builds it, without holding a lock, so that finished documents are served
+// meanwhile. Requests for the same document wait for it until their deadline. Builds of documents of version 3 take
+// turns by user; one document of version 2 is built at a time, as that may take seconds.
 //
-// All requests that wait for a document are in the queue, each under its own user, and the first whose turn
-// comes makes it: a client that asks for hundreds of documents makes others wait for at most one of them.
+// All requests that wait for a document are in the queue under their users, and the first whose turn it is builds it:
+// a client that requests hundreds of documents makes others wait for at most one of them.
 
-// mostWaiters is how many requests wait at most for documents, those that make some among them.
-// Half of them may be of one user.
+// mostWaiters limits the requests that wait for documents, including those that build one. Half of them may be of one
+// user.
 const mostWaiters = 500
 
 const (
-	// mostMakers is how many goroutines make documents of version 3 at the same time, half of them for one
-	// user. At most half of the processors are used for it, in turns of makerTurn: a maker that takes longer
-	// lets others begin.
+	// mostMakers limits the goroutines that build documents of version 3, half of them for one user. They use at most
+	// half of the processors, in turns of makerTurn: a build that takes longer does not keep others from starting.
 	mostMakers = 48
 	makerTurn  = 2 * time.Second
 )
@@ -35,7 +34,7 @@ func newGate() *fair.Gate {
 	return fair.NewGate(fair.Limits{Places: max(1, runtime.GOMAXPROCS(0)/2), Turn: makerTurn, Room: mostMakers, Share: mostMakers / 2})
 }
 
-// wanted is a document that somebody asks for.
+// wanted identifies a requested document.
 type wanted struct {
 	version2 bool
 	protobuf bool
@@ -55,12 +54,12 @@ type state struct {
 // making is a document that is being made. Its result is set once done is closed.
 type making struct {
 	state
-	number  int64 // of those that were asked for
+	number  int64 // number of the request
 	open    context.Context
-	close   context.CancelFunc // ends open, as somebody's turn has come: the others leave the line
+	close   context.CancelFunc // cancels open when a turn begins: the other requests leave the queue
 	done    chan struct{}
 	waiters int  // guarded by the mutex of Documents
-	taken   bool // the same; somebody makes it
+	taken   bool // the same; a goroutine builds it
 	doc     *document
 	err     error
 	left    bool // nothing became of it, as the request of its maker ended
@@ -111,8 +110,7 @@ func (d *Documents) find(ctx context.Context, user string, w wanted) (*document,
 	}
 }
 
-// await waits for a document, and makes it if the turn of the user comes first. over is false if ctx ends
-// first.
+// await waits for a document, and builds it if the user's turn comes first. over is false if ctx ends first.
 func (d *Documents) await(ctx context.Context, user string, w wanted, m *making) (over bool) {
 	defer d.leave(user, w, m)
 	if d.line(ctx, user, w, m) {
@@ -140,7 +138,7 @@ func (d *Documents) leave(user string, w wanted, m *making) {
 	}
 }
 
-// line waits for the user's turn and makes a document, unless somebody else does.
+// line waits for the user's turn and builds a document, unless another goroutine does.
 func (d *Documents) line(ctx context.Context, user string, w wanted, m *making) (made bool) {
 	waits, end := context.WithCancel(ctx)
 	defer end()

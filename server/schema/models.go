@@ -8,10 +8,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// opaqueModel is the name of the model of values that are replaced whole; apimachinery knows it.
+// opaqueModel is apimachinery's name for the model of atomic values.
 const opaqueModel = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
-// models describe shapes in OpenAPI, as apimachinery wants it to make merge types of.
+// models describes shapes in OpenAPI, from which apimachinery derives merge types.
 type models map[string]*spec.Schema
 
 // modelsOf describes a Struct, and all that is in it, as the kind.
@@ -75,7 +75,7 @@ func (m models) ref(s *Shape) *spec.Schema {
 	return scalarOf(s)
 }
 
-// whole says of an object that one manager owns all of it.
+// whole marks an object as atomic.
 func whole(m *spec.Schema, s *Shape) {
 	if s.Atomic {
 		m.AddExtension("x-kubernetes-map-type", "atomic")

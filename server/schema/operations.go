@@ -275,7 +275,7 @@ func (b *pathBuilder) delete() *operation {
 	}
 	op.text = "delete " + article(b.r.Kind)
 	op.body, op.bodyOptional, op.parameters, op.codes = metaName("DeleteOptions"), true, b.query("DeleteOptions"), []int{200, 202}
-	// Of namespaces a stock server says so too, though it answers the object.
+	// A stock server documents the same for namespaces, although it answers with the object.
 	if s := b.r.Storage; s == nil || !s.ReturnDeletedObject || b.r.Group == "" && b.r.Kind == "Namespace" {
 		op.answer = metaName("Status")
 	}

@@ -14,7 +14,7 @@ import (
 // the text. OpenAPI 2 of the kind is written from it, in the same bytes as by way of the libraries' types
 // (docs/design/openapi.md). Rare constructs have no outline, and take that way.
 
-// keyword is one of those that a schema may have in OpenAPI 2, in the order of JSON.
+// keyword is a keyword of a schema in OpenAPI 2. The values are in the order of JSON.
 type keyword uint8
 
 const (
@@ -107,10 +107,10 @@ type outline struct {
 	room []outlined // for more of them
 }
 
-// outlineDepth is how deep schemas nest at most; deeper ones take the other way.
+// outlineDepth limits the nesting of schemas; deeper ones use the fallback.
 const outlineDepth = 100
 
-// newOutline goes through the text of a schema, or gives nil. It trusts the text to be JSON.
+// newOutline scans the text of a schema. It returns nil if it does not support it, and trusts the text to be JSON.
 func newOutline(text []byte) *outline {
 	if len(text) > 1<<30 {
 		return nil
@@ -168,7 +168,7 @@ func (o *outline) schema(at, depth int) (*outlined, int) {
 	return s, end
 }
 
-// value reads the value of a keyword; says is false if it means nothing.
+// value reads the value of a keyword; says is false if it has no effect.
 func (o *outline) value(s *outlined, k keyword, at, depth int) (end int, says bool) {
 	switch k {
 	case sayDescription, sayFormat, sayPattern, sayTitle:
@@ -221,7 +221,7 @@ func (o *outline) value(s *outlined, k keyword, at, depth int) (end int, says bo
 	return o.parts(s, k, at, depth)
 }
 
-// parts reads keywords that say something of parts of values.
+// parts reads keywords about parts of values.
 func (o *outline) parts(s *outlined, k keyword, at, depth int) (end int, says bool) {
 	switch k {
 	case sayItems:
@@ -287,7 +287,7 @@ func (o *outline) flag(at int) (end int, is bool) {
 	return scan.Word(o.text, at, "false"), false
 }
 
-// list reads one; an empty one says nothing.
+// list reads a list; an empty one has no effect.
 func (o *outline) list(at int, element func(at int) int) (end int, says bool) {
 	n := 0
 	end = scan.Loose.Elements(o.text, at, func(at int) (int, bool) {
@@ -319,7 +319,7 @@ func (o *outline) scalar(at int) int {
 	return -1
 }
 
-// ruleFields are those of a rule, in the order of JSON.
+// ruleFields are the fields of a rule, in the order of JSON.
 var ruleFields = [...]string{"fieldPath", "message", "messageExpression", "optionalOldSelf", "reason", "rule"}
 
 // rule reads a validation rule.
@@ -346,7 +346,7 @@ func (o *outline) ruleParts(at int) (parts [len(ruleFields)]place, end int) {
 	return parts, end
 }
 
-// short reports whether a number is a whole one that has the same digits in any form.
+// short reports whether a number is an integer with the same digits in every encoding.
 func short(number []byte) bool {
 	digits := bytes.TrimPrefix(number, []byte{'-'})
 	if len(digits) > 15 || len(digits) == 0 || digits[0] == '0' && len(number) > 1 {

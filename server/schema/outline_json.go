@@ -11,7 +11,7 @@ import (
 // rootMarks are the properties of a kind's schema that are not in its text, as JSON.
 type rootMarks struct{ kinds, selectable []byte }
 
-// newRootMarks are those of a definition.
+// newRootMarks returns the marks of a definition.
 func newRootMarks(kinds []gvkMark, fields []selectableMark) (m rootMarks, err error) {
 	if len(kinds) > 0 {
 		if m.kinds, err = json.Marshal(kinds); err != nil {
@@ -171,7 +171,7 @@ func (o *outline) ruleJSON(dst []byte, at int) ([]byte, int) {
 
 // appendName appends a literal that lacks its quotes.
 func appendName(dst, name []byte) []byte {
-	if isOwnForm(name) {
+	if isStandardForm(name) {
 		return append(append(append(dst, '"'), name...), '"')
 	}
 	text, _ := json.Marshal(string(name)) // strings always encode
@@ -180,22 +180,22 @@ func appendName(dst, name []byte) []byte {
 
 // appendLiteral appends a string as encoding/json writes it.
 func appendLiteral(dst, literal []byte) []byte {
-	if isOwnForm(literal[1 : len(literal)-1]) {
+	if isStandardForm(literal[1 : len(literal)-1]) {
 		return append(dst, literal...)
 	}
 	text, _ := json.Marshal(scan.Unquote(literal))
 	return append(dst, text...)
 }
 
-// isOwnForm reports that encoding/json would write the quoted text in the same way. When it says no,
-// that may be so all the same.
-func isOwnForm(text []byte) bool {
+// isStandardForm reports whether encoding/json would write the quoted text in the same way. It may return false
+// although it would.
+func isStandardForm(text []byte) bool {
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
 		case ownForm[c]:
 			i++
 		case c == '\\' && i+1 < len(text):
-			n := ownEscape(text[i:])
+			n := standardEscape(text[i:])
 			if n == 0 {
 				return false
 			}
@@ -215,8 +215,8 @@ var ownForm = func() (t [256]bool) {
 	return t
 }()
 
-// ownEscape returns the length of an escape as encoding/json writes it, or 0.
-func ownEscape(text []byte) int {
+// standardEscape returns the length of an escape as encoding/json writes it, or 0.
+func standardEscape(text []byte) int {
 	switch text[1] {
 	case '"', '\\', 'n', 'r', 't':
 		return 2

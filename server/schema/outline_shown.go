@@ -79,7 +79,7 @@ func (s *outlined) needsSome(text []byte) bool {
 	return false
 }
 
-// required goes through the names of required properties, but for those that may be null.
+// required yields the names of required properties except nullable ones.
 func (s *outlined) required(text []byte) func(yield func(quoted []byte) bool) {
 	return func(yield func([]byte) bool) {
 		apiVersion, kind, more := false, false, true

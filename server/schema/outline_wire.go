@@ -147,7 +147,7 @@ func stringWire(b []byte, field protowire.Number, literal []byte) []byte {
 	switch {
 	case len(inside) == 0:
 		return b
-	case bytes.IndexByte(inside, '\\') >= 0 || !isOwnForm(inside):
+	case bytes.IndexByte(inside, '\\') >= 0 || !isStandardForm(inside):
 		return text(b, field, scan.Unquote(literal))
 	}
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), inside)

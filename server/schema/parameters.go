@@ -19,7 +19,7 @@ type parameter struct {
 	of                   reflect.Type // the options that it is a field of
 }
 
-// options are the parameters of requests, by the types that they are read into. Their descriptions come from
+// options are the parameters of requests, by the types that they are decoded into. Their descriptions come from
 // the types. SwaggerDoc is called of each type by itself: through an interface, the linker would keep that of
 // all types (docs/design/size.md).
 var options = sync.OnceValue(func() map[string][]parameter {
@@ -44,7 +44,7 @@ var options = sync.OnceValue(func() map[string][]parameter {
 	return out
 })
 
-// queryOf returns the fields of a type that stand in a query, so no structs.
+// queryOf returns the fields of a type that are query parameters, so no structs.
 func queryOf(t reflect.Type, texts map[string]string) (out []parameter) {
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -116,10 +116,10 @@ func lift(ops []operation) (common []parameter) {
 	return common
 }
 
-// shared reports whether a parameter means the same wherever it stands.
+// shared reports whether a parameter is the same in all operations.
 func (p parameter) shared() bool { return p.name != "name" }
 
-// key names a shared parameter: others of its name may say something else.
+// key names a shared parameter: different parameters may have the same name.
 func (p parameter) key() string {
 	sum := sha512.Sum512([]byte(p.in + "\x00" + p.kind + "\x00" + p.text))
 	return p.name + "-" + base64.RawURLEncoding.EncodeToString(sum[:6])

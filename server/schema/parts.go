@@ -18,13 +18,13 @@ import (
 // swaggerPart is the contribution of the kinds of one version.
 type swaggerPart struct {
 	resources   []*kinds.Resource
-	definitions []string // the names of its own
+	definitions []string // names of its definitions
 	needs       []string // built-in definitions that it refers to
 	shared      sharedParameters
 
 	paths   *piece // members of the object, behind a comma
-	schemas *piece // likewise; nil until asked for
-	wire    *piece // the same in protobuf; nil until asked for
+	schemas *piece // likewise; nil until the first request
+	wire    *piece // the same in protobuf; nil until the first request
 }
 
 // swaggerBase is the document without custom kinds, for one set of parts.
@@ -33,7 +33,7 @@ type swaggerBase struct {
 	json, protobuf []*piece
 }
 
-// Where parts stand among the pieces of a base.
+// Positions of parts among the pieces of a base.
 const (
 	behindDefinitions = 1
 	behindPaths       = 2
@@ -101,7 +101,7 @@ func (b *documentBuilder) forget(of []*kinds.Resource) {
 	}
 }
 
-// members are those of an object, in a form that continues an object.
+// members returns the members of an object in a form that continues an object.
 func members(of tree) (*piece, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -253,7 +253,7 @@ func (d *Documents) slot2(protobuf bool) **document {
 	return &d.swagger
 }
 
-// allPieces are those of the document of version 2.
+// allPieces returns the pieces of the document of version 2.
 func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool, unwanted func() bool) (out pieces, err error) {
 	var parts []*swaggerPart
 	kept := map[string]*swaggerPart{}
@@ -300,7 +300,7 @@ func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool, unwanted f
 	return out, nil
 }
 
-// madeOf tells bases apart: by the other resources and servers, and by the references and names of parts.
+// madeOf returns a key of a base: it depends on the other resources and servers, and on the references and names of parts.
 func (b *documentBuilder) madeOf(parts []*swaggerPart) string {
 	var of []byte
 	for _, r := range b.resources {

@@ -22,7 +22,7 @@ type piece struct {
 	sum    [sha512.Size]byte
 }
 
-// deflaters are at rest; one has a megabyte of its own.
+// deflaters pools compressors, which take a megabyte each.
 var deflaters sync.Pool
 
 func newPiece(text []byte) (*piece, error) {
@@ -55,13 +55,13 @@ func (p *piece) text() ([]byte, error) {
 // lastBlock is a deflate block that ends a stream and has nothing in it.
 var lastBlock = []byte{3, 0}
 
-// gzipHeader says nothing but that deflate blocks follow.
+// gzipHeader is the shortest header of a gzip member.
 var gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}
 
 // pieces are a document.
 type pieces []*piece
 
-// etag tells documents apart by the texts of their pieces.
+// etag returns an ETag derived from the texts of the pieces.
 func (all pieces) etag() string {
 	sum := sha512.New()
 	for _, p := range all {
@@ -94,7 +94,7 @@ func (all pieces) plain() *pieceReader {
 	return r
 }
 
-// pieceReader is an io.ReadSeeker over parts that it asks for one by one.
+// pieceReader is an io.ReadSeeker over parts that it loads one by one.
 type pieceReader struct {
 	ends []int64 // where each part ends
 	of   []func() ([]byte, error)

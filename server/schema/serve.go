@@ -15,8 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// The media types of the documents in protobuf. The first of each version is what
-// is answered; clients ask for either.
+// The media types of the documents in protobuf. Clients request either; answers have the first of each version.
 const (
 	swaggerProtobuf     = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	swaggerProtobufOld  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -33,7 +32,7 @@ func (d *Documents) ServeV2(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
-	doc, err := d.find(r.Context(), asker(r), wanted{version2: true, protobuf: typ != jsonType})
+	doc, err := d.find(r.Context(), requester(r), wanted{version2: true, protobuf: typ != jsonType})
 	if err != nil {
 		d.failed(w, r, err)
 		return
@@ -67,7 +66,7 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 	if typ == openAPI3ProtobufOld {
 		typ = openAPI3Protobuf
 	}
-	doc, err := d.version3(r.Context(), asker(r), key, typ == openAPI3Protobuf)
+	doc, err := d.version3(r.Context(), requester(r), key, typ == openAPI3Protobuf)
 	switch {
 	case err != nil:
 		d.failed(w, r, err)
@@ -82,8 +81,8 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 	serve3(w, r, key, typ, doc, d.Now())
 }
 
-// asker returns the user whose turn it is to have a document made.
-func asker(r *http.Request) string {
+// requester returns the user of a request, by whom builds of documents take turns.
+func requester(r *http.Request) string {
 	if user := request.From(r.Context()).User; user != nil {
 		return user.Name
 	}
@@ -100,7 +99,7 @@ func (d *Documents) failed(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// serve3 answers with a document of version 3. What is asked for by its hash never changes.
+// serve3 answers with a document of version 3. A document that is requested by its hash never changes.
 func serve3(w http.ResponseWriter, r *http.Request, key, typ string, doc *document, now time.Time) {
 	if hash := r.URL.Query().Get("hash"); hash != "" {
 		if hash != doc.etag {
@@ -120,7 +119,7 @@ func has(hashes map[string]string, key string) bool {
 }
 
 func (d *Documents) serveIndex(w http.ResponseWriter, r *http.Request) {
-	doc, err := d.find(r.Context(), asker(r), wanted{})
+	doc, err := d.find(r.Context(), requester(r), wanted{})
 	if err != nil {
 		d.failed(w, r, err)
 		return
@@ -169,9 +168,8 @@ func (doc *document) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", doc.modified, bytes.NewReader(body))
 }
 
-// servePieces writes a document of pieces. No more than one of them is unpacked at a time, and
-// none twice: a client that asks for several ranges, each of which may lie in another piece than the one before,
-// is given all of the document.
+// servePieces writes a document of pieces. It decompresses one piece at a time, and none twice: a client that requests several
+// ranges, each of which may be in another piece than the previous one, gets the whole document.
 func (doc *document) servePieces(w http.ResponseWriter, r *http.Request) {
 	body := doc.pieces.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

@@ -45,7 +45,7 @@ type Field struct {
 	Index     []int // see reflect.Value.FieldByIndex
 	OmitEmpty bool
 	OmitZero  bool
-	Default   any // stands for an absent key field; nil for none
+	Default   any // of an absent key field; nil for none
 	Shape     *Shape
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Swagger is a part of the OpenAPI 2 document of another server, kept compressed.
+// Swagger is a part of the OpenAPI 2 document of another server, compressed.
 type Swagger struct {
 	packed []byte
 	Size   int // of the compressed form
@@ -36,8 +36,8 @@ const (
 	parameterRef  = "#/parameters/"
 )
 
-// ReadSwagger reads the document of another server, which has to be JSON: the paths that are wanted, and the
-// definitions and parameters that they need. The result can be encoded in each form.
+// ReadSwagger reads the JSON document of another server: the wanted paths, and the definitions and parameters that they
+// need. The result can be encoded in each form.
 func ReadSwagger(body []byte, limits SwaggerLimits, wanted func(path string) bool) (*Swagger, error) {
 	if scan.Containers(body, limits.Values) > limits.Values {
 		return nil, fmt.Errorf("there are more than %d objects and lists", limits.Values)
@@ -159,8 +159,8 @@ func add(to tree, name string, raw json.RawMessage, names map[string]map[string]
 	}
 }
 
-// freeNames says under which name each part is to be found among those that are there: its
-// own, or the first of name_v2, name_v3 and so on that is free or says the same.
+// freeNames maps each part to an unused name: its own, or the first of name_v2, name_v3 and so on that is free or has
+// the same content.
 func freeNames(parts map[string]json.RawMessage, there tree) map[string]string {
 	names := make(map[string]string, len(parts))
 	for old, raw := range parts {
@@ -194,18 +194,18 @@ func core(raw []byte) []byte {
 	if json.Unmarshal(raw, &node) != nil {
 		return nil
 	}
-	text, err := json.Marshal(undescribe(node))
+	text, err := json.Marshal(withoutDescriptions(node))
 	if err != nil {
 		return nil
 	}
 	return text
 }
 
-func undescribe(node any) any {
+func withoutDescriptions(node any) any {
 	switch node := node.(type) {
 	case []any:
 		for i := range node {
-			node[i] = undescribe(node[i])
+			node[i] = withoutDescriptions(node[i])
 		}
 	case map[string]any:
 		if _, ok := node["description"].(string); ok { // else it is a property of this name
@@ -213,7 +213,7 @@ func undescribe(node any) any {
 		}
 		delete(node, gvkExtension)
 		for name := range node {
-			node[name] = undescribe(node[name])
+			node[name] = withoutDescriptions(node[name])
 		}
 	}
 	return node

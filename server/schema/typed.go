@@ -63,8 +63,8 @@ func (s *Schemas) converter(obj runtime.Object) (merging.Converter, error) {
 	return managedfields.NewDeducedTypeConverter(), nil
 }
 
-// shown returns an object as clients see it, if the tags of its type say otherwise. Nulls in only its
-// metadata do not count: no manager owns empty fields there.
+// shown returns an object as clients see it, if that differs by the tags of its type. Nulls in only its metadata do not
+// count: no manager owns empty fields there.
 func (s *Schemas) shown(obj runtime.Object) (runtime.Object, error) {
 	t := reflect.TypeOf(obj)
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct || t.Implements(reflect.TypeFor[runtime.Unstructured]()) || !s.nullsInside(t.Elem()) {

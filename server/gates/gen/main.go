@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// releases are those that are read, the oldest first.
+// releases are the releases to read, the oldest first.
 var releases = []struct {
 	minor      int
 	kubernetes string // version of k8s.io/kubernetes; that of other modules is the same with v0
@@ -100,9 +100,8 @@ func run(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "gates_table.go"), code, 0o644)
 }
 
-// history returns a gate over all releases. The oldest release is as its own server was. Newer ones
-// are as their own servers were, or, for a gate that these did not have yet, as the newest server
-// says that they were.
+// history returns a gate over all releases. Each release is described by its own sources, or, if these do not have the
+// gate yet, by the newest ones.
 func history(name string, sources []reader) *gate {
 	g := &gate{}
 	newest := sources[len(sources)-1].specs[name]
@@ -123,7 +122,7 @@ func history(name string, sources []reader) *gate {
 	return g
 }
 
-// at returns the last of the specs that a release has come to.
+// at returns the newest spec up to a release.
 func at(specs []spec, minor int) (now spec) {
 	for _, s := range specs {
 		if s.minor <= minor {

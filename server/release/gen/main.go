@@ -1,6 +1,6 @@
-// Command gen compares the API types of Kubernetes' releases, and writes which fields, values
-// and kinds came and went with which: testdata/fields.txt has all of them, for the test that finds
-// what newer libraries bring; fields_table.go and kinds_table.go have what the server must know.
+// Command gen compares the API types of Kubernetes' releases, and writes in which release fields, values and kinds were
+// added and removed: testdata/fields.txt has all of them, for the test that detects additions of newer libraries;
+// fields_table.go and kinds_table.go have those that the server needs.
 //
 // Usage: gen directory. It downloads the modules of each release.
 package main
@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// releases are those that are compared, the oldest first. The first one's fields count as having
-// been there always.
+// releases are the releases to compare, the oldest first. The fields of the first one count as older than all
+// releases.
 var releases = []struct {
 	minor   int
 	version string
@@ -41,8 +41,7 @@ func main() {
 	}
 }
 
-// span is in which releases something is: from since to the one before gone; 0: from the
-// first, to the last.
+// span is a range of releases: from since to the one before gone; 0 is unbounded.
 type span struct{ since, gone int }
 
 func (s span) String() string {

@@ -31,15 +31,15 @@ var modules = []struct{ path, below string }{
 type release struct {
 	minor int
 	types map[string]typ    // by import path, a dot, and the name
-	same  map[string]string // types that are declared as one of another package
+	same  map[string]string // types that are aliases of those of another package
 }
 
 // typ is a struct, or a string with its constants.
 type typ struct {
 	members map[string]bool // JSON names of fields, or values of constants
 	group   string
-	cycle   *lifecycle // of a kind; nil: it says nothing about it
-	kind    bool       // it has metadata of its own
+	cycle   *lifecycle // of a kind; nil: unknown
+	kind    bool       // it has metadata
 }
 
 // lifecycle holds the results of the life-cycle methods of a kind.
@@ -131,7 +131,7 @@ func (r release) read(pkg, dir string) error {
 	return nil
 }
 
-// copies adds the types that are declared as one of another package.
+// copies adds the types that are aliases of those of another package.
 func (r release) copies() {
 	for name, of := range r.same {
 		if t, ok := r.types[of]; ok {
@@ -266,8 +266,8 @@ func (p *source) resolve(spec ast.Expr) ast.Expr {
 	}
 }
 
-// fields returns the JSON names of a struct's fields; nil: it is none of the API. kind says that
-// it has metadata.
+// fields returns the JSON names of a struct's fields; nil if the struct is not part of the API. kind: it has
+// metadata.
 func fields(s *ast.StructType) (names map[string]bool, kind bool) {
 	for _, f := range s.Fields.List {
 		if f.Tag == nil {

@@ -5,9 +5,8 @@
 // publish, and to the types' own SwaggerDoc. data/descriptions.txt has them, which go generate takes from the packages
 // in go.mod; the server embeds it compressed. The few that are in neither are in our own words.
 //
-// Reading them all costs some tens of milliseconds and a few megabytes, so it happens
-// when the first client asks for an OpenAPI document. The caller drops the Library when
-// it has what it wants.
+// Reading them all costs some tens of milliseconds and a few megabytes, so it happens when the first client requests an
+// OpenAPI document. The caller drops the Library after use.
 package descriptions
 
 import (
@@ -29,7 +28,7 @@ type Library struct {
 	stands    map[string]string       // the first name of types of all versions, by their names without it
 	said      map[string]described    // from the types' own SwaggerDoc, by name
 	published map[string]described    // from OpenAPI definitions, by name
-	words     words.Words             // of the release, where the types say something else
+	words     words.Words             // of the release, where they differ from those of the types
 	release   release.Version
 	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
 }

@@ -67,7 +67,7 @@ func (s *source) definitions(newer *source) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// names are those of the types in either of two sources, sorted.
+// names returns the names of the types in either of two sources, sorted.
 func names(a, b *source) []string {
 	all := slices.Concat(a.names, b.names)
 	slices.Sort(all)

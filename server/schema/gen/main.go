@@ -1,8 +1,8 @@
-// Command gen reads the Go sources of the API types and writes what the server
-// must know of them at run time: definitions.txt, the OpenAPI definitions without the
-// texts of their descriptions, and markers.txt, how lists, maps and structs merge,
-// each as text, and compressed as the server embeds it. Both have what the oldest release says that a
-// server can be, and what the newest one says otherwise, and are a function of the versions of their modules alone.
+// Command gen reads the Go sources of the API types and writes the tables that the server
+// needs at run time: definitions.txt, the OpenAPI definitions without their descriptions,
+// and markers.txt, how lists, maps and structs merge; each as text, and compressed as the
+// server embeds it. Both describe the oldest supported release, and the differences of the newest. They depend only on
+// the versions of the modules.
 //
 // Usage: gen [-check] directory. With -check it writes nothing and fails if a file
 // there is out of date.
@@ -132,8 +132,8 @@ func write(file string, data []byte) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// compare fails if one of the two is out of date. Compressed files are compared by their contents: another
-// release of Go may compress differently.
+// compare fails if one of the files is out of date. It compares the contents of compressed files: another release of Go may
+// compress differently.
 func compare(file string, data []byte) error {
 	have, err := os.ReadFile(file)
 	if err != nil {

@@ -37,7 +37,7 @@ func (s *source) markers(newer *source) []byte {
 	return out.Bytes()
 }
 
-// markersOf returns the lines about a type. A type that these sources lack comes from an older version.
+// markersOf returns the lines of a type. A type that these sources lack is from an older version.
 func (s *source) markersOf(name string) string {
 	dot := strings.LastIndexByte(name, '.')
 	t := s.types[name]

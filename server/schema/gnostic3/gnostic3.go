@@ -123,8 +123,8 @@ func (w *writer) message(name string, m message, v any) {
 	}
 }
 
-// named writes extensions and, where any name may stand, entries: messages of a name and a value. It returns
-// how many there are.
+// named writes extensions and, if any name is allowed, entries: messages of a name and a value. It returns their
+// number.
 func (w *writer) named(l *layout, members object) (n int) {
 	var extensions, entries []string
 	for name := range members {

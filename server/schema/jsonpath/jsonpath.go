@@ -1,8 +1,8 @@
 // Package jsonpath finds values in trees of JSON by paths such as
 // .status.conditions[?(@.type=="Ready")].status.
 //
-// It promises: what kubectl and the columns of custom resources make of a path, it
-// makes of it too; parsing foreign paths and finding with them never panics.
+// It evaluates paths as kubectl and the columns of custom resources do. Parsing and evaluating untrusted paths never
+// panics.
 package jsonpath
 
 import (

@@ -52,7 +52,7 @@ func (p *parser) step() (step, error) {
 	}
 	if after, ok := strings.CutPrefix(p.rest, ".."); ok {
 		p.rest = after
-		if r, _ := utf8.DecodeRuneInString(after); wordly(r) {
+		if r, _ := utf8.DecodeRuneInString(after); isWordRune(r) {
 			p.rest = "." + after
 		}
 		return recursive{}, nil
@@ -74,7 +74,7 @@ func (p *parser) step() (step, error) {
 		return wildcard{}, nil
 	case r == '+', r == '-', unicode.IsDigit(r):
 		return p.number()
-	case wordly(r):
+	case isWordRune(r):
 		switch word := p.name(); word {
 		case "true", "false":
 			return literal{word == "true"}, nil
@@ -85,7 +85,7 @@ func (p *parser) step() (step, error) {
 	return nil, fmt.Errorf("unrecognized character in action: %#U", r)
 }
 
-func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // name reads up to an unescaped end of a name.
 func (p *parser) name() string {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// Converter turns objects into values of the library, which know how they merge, and back.
+// Converter converts objects to values of the merge library, which have merge schemas, and back.
 type Converter = managedfields.TypeConverter
 
 // convertor is Converter for any types of the library's values and options.
@@ -61,7 +61,7 @@ type Patch struct {
 	into   func(live runtime.Object) (map[string]any, error)
 }
 
-// NewPatch reads a patch of a kind that c knows.
+// NewPatch reads a patch of a kind of c.
 func NewPatch(c Converter, obj runtime.Object) (*Patch, error) { return patchOf(c, obj) }
 
 // Into returns the result of applying the patch to live. Neither is changed.
@@ -111,7 +111,7 @@ type Kind struct {
 	Creater     runtime.ObjectCreater
 	Kind        apischema.GroupVersionKind
 	Subresource string
-	ResetFields [][]string // paths, by the names of fields, that a write does not come to own
+	ResetFields [][]string // paths, by the names of fields, that a write does not own
 	Custom      bool
 }
 

@@ -13,8 +13,8 @@ const (
 	associative = "associative"
 )
 
-// Schema is a merge's knowledge of a value: above all, which fields distinguish the items of a list. The zero
-// Schema knows nothing: items are identified by their index.
+// Schema is the merge schema of a value: above all, the key fields of the items of lists. The zero Schema has no keys:
+// items are identified by their index.
 type Schema struct {
 	types, ref reflect.Value // the library's *schema.Schema and schema.TypeRef
 }
@@ -65,8 +65,7 @@ func (s Schema) Field(name string) (field Schema, known bool) {
 	return Schema{s.types, m.Elem().FieldByName("ElementType")}, false
 }
 
-// Default reports whether a field of an object has a default where it is absent, as far as telling items of
-// a list apart goes.
+// Default reports whether an absent key field of a list item has a default.
 func (s Schema) Default(name string) (value any, has bool) {
 	m, ok := s.part("Map")
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// celSchema is a schema as the CEL library looks at it. That library asks for the parts
+// celSchema is a schema for the CEL library, which requests the parts
 // of a schema whenever a rule looks at a part of a value; here they are made once.
 type celSchema struct {
 	*model.Structural

@@ -23,7 +23,7 @@ type checker struct {
 	nullable   bool
 	ranges     bool // see maker
 	enum       []any
-	delegate   bool // ask the library of every value
+	delegate   bool // validate every value by the library
 	format     string
 	pattern    func() *regexp.Regexp // nil: there is none
 	required   []string
@@ -55,8 +55,8 @@ var typeNames = map[string]jsonTypes{
 // newChecker reads a schema; for nil, all values are valid.
 func newChecker(s *spec.Schema, v release.Version) *checker { return newMaker(v).checker(s) }
 
-// patterns are those of a schema. They are compiled when needed, for they can be large, and once, for many
-// fields have the same.
+// patterns are the patterns of a schema, compiled on first use, as they can be large, and once, as many fields have the
+// same.
 type patterns map[string]func() *regexp.Regexp
 
 // maker makes the checkers of a schema.
@@ -140,7 +140,7 @@ func (q *checker) valid(v any) bool {
 		return false
 	}
 	switch v := v.(type) {
-	case nil: // alternatives are not asked about it
+	case nil: // alternatives do not apply to it
 		return true
 	case []any:
 		if q.item == nil {
@@ -172,7 +172,7 @@ func (q *checker) valid(v any) bool {
 // validLocally reports whether a value is valid but for its parts.
 func (q *checker) validLocally(v any) bool {
 	if _, text := v.(string); q.delegate || q.format != "" && !text || len(q.enum) > 0 && !slices.ContainsFunc(q.enum, func(e any) bool { return sameScalar(e, v) }) {
-		return q.askLibrary(v)
+		return q.validateWithLibrary(v)
 	}
 	switch v := v.(type) {
 	case nil:
@@ -183,7 +183,7 @@ func (q *checker) validLocally(v any) bool {
 		return q.is(isInteger|isNumber) && q.validInteger(v)
 	case float64:
 		if !q.is(isNumber) { // it may be whole
-			return q.askLibrary(v)
+			return q.validateWithLibrary(v)
 		}
 		return q.validFloat(v)
 	case string:
@@ -193,12 +193,12 @@ func (q *checker) validLocally(v any) bool {
 	case map[string]any:
 		return q.is(isObject) && within(len(v), q.schema.MinProperties, q.schema.MaxProperties)
 	}
-	return q.askLibrary(v)
+	return q.validateWithLibrary(v)
 }
 
-// askLibrary has the library decide on a value without its parts. The validator is not kept: a schema takes
-// some 700 bytes, and its validator several times that.
-func (q *checker) askLibrary(v any) bool {
+// validateWithLibrary validates a value without its parts by the library. It does not cache the validator: a schema
+// takes some 700 bytes, and its validator several times that.
+func (q *checker) validateWithLibrary(v any) bool {
 	local := *q.schema
 	local.Properties, local.AdditionalProperties, local.Required, local.Items = nil, nil, nil, nil
 	local.AllOf, local.AnyOf, local.OneOf, local.Not = nil, nil, nil, nil

@@ -9,12 +9,11 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Coerce does for an object what decoding into a Go type does for a built-in kind: its metadata, and that of
-// resources embedded in it, is reduced to the fields of ObjectMeta; whole numbers become int64 where the
-// schema says integer, however they were written; fields that the schema does not know are removed, and so
-// are nulls that are neither allowed nor have a default. unknown are the paths of the removed fields, those
-// of the metadata first. An error names a field of the metadata with the wrong type, or says that holding the
-// object against the schema would be too much work. Call it before Default.
+// Coerce has the effects of decoding into a Go type for an object: it reduces its metadata, and that of embedded
+// resources, to the fields of ObjectMeta; converts whole numbers to int64 where the schema has the type integer;
+// and removes unknown fields, and nulls that are neither allowed nor have a default. unknown are the paths of the
+// removed fields, those of the metadata first. An error names a field of the metadata with the wrong type, or means
+// that checking the object against the schema would be too much work. Call it before Default.
 func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 	if err := s.precheck.fits(obj); err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func (s *Schema) coerce(obj map[string]any, track, lenient, dropNulls bool) (unk
 	if unknown, err = coerceMeta(s.release, obj, track, lenient); err != nil {
 		return nil, err
 	}
-	// Objects have these fields whatever a schema says of them.
+	// Objects have these fields regardless of the schema.
 	for _, name := range []string{"kind", "apiVersion", "metadata"} {
 		if v, ok := obj[name]; ok {
 			delete(obj, name)

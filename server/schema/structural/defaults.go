@@ -21,9 +21,9 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// ValidateDefaults holds the defaults of a schema at p against that schema. With pruned they may have no
-// fields that the schema does not know. Each rule is compiled once, however many defaults it applies to, and
-// nothing is made for parts without defaults.
+// ValidateDefaults validates the defaults of a schema at p by that schema. With pruned they may not have unknown fields.
+// It compiles each rule once, regardless of the number of defaults that it applies to, and nothing for parts without
+// defaults.
 func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema.Structural, pruned bool, of release.Version) (field.ErrorList, error) {
 	has := newPrecheck(tree)
 	if !has.hasDefaults() {
@@ -47,7 +47,7 @@ type defaultsCheck struct {
 	maker   maker
 }
 
-// defaultPlace is where in a schema the walk is.
+// defaultPlace is a position in a schema.
 type defaultPlace struct {
 	p      *field.Path
 	s      *structuralschema.Structural

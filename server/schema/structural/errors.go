@@ -104,7 +104,7 @@ func dropRanges(r *validate.Result) {
 func (s *partValidator) parts(o *validate.SchemaValidatorOptions) {
 	o.NewValidatorForField = func(name string, _ *spec.Schema, _ any, path string, _ strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
 		part := &partValidator{f: s.f, q: s.q.property(name), path: path}
-		// Both objects were given the same kind and version, whatever they had before.
+		// Both objects have the same kind and version now.
 		if !(s.top && (name == "kind" || name == "apiVersion")) {
 			part.correlated = s.correlated.Key(name)
 		}

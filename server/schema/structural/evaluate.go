@@ -76,7 +76,7 @@ type counterpart struct {
 	parent *common.CorrelatedObject // the nearest value around it that had one
 }
 
-// unchanged reports whether the value, or one that contains it, is as it was before.
+// unchanged reports whether the value, or one that contains it, is unchanged.
 func (c counterpart) unchanged() bool {
 	if c.object != nil {
 		return c.object.CachedDeepEqual()
@@ -106,7 +106,7 @@ func (r *ruleTree) run(e *evaluation, p *field.Path, v, old any, correlated coun
 	if r == nil || v == nil || e.over {
 		return
 	}
-	r.runOwn(e, p, v, old, correlated)
+	r.runSchemaRules(e, p, v, old, correlated)
 	switch v := v.(type) {
 	case []any:
 		if r.items == nil {
@@ -142,8 +142,8 @@ func (r *ruleTree) run(e *evaluation, p *field.Path, v, old any, correlated coun
 	}
 }
 
-// runOwn runs the rules of the schema itself.
-func (r *ruleTree) runOwn(e *evaluation, p *field.Path, v, old any, correlated counterpart) {
+// runSchemaRules runs the rules of the schema, without those of its parts.
+func (r *ruleTree) runSchemaRules(e *evaluation, p *field.Path, v, old any, correlated counterpart) {
 	switch {
 	case e.over:
 		return
@@ -256,7 +256,7 @@ const (
 	costsTooBig = "operation cancelled: actual cost limit exceeded"
 )
 
-// reportFailure tells of a rule that has no result.
+// reportFailure reports a rule without a result.
 func (r *ruleTree) reportFailure(e *evaluation, c *rule, p *field.Path, err error) {
 	text := err.Error()
 	switch {

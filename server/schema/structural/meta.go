@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// validateMeta validates the metadata in a value: in objects that are embedded and, if
-// root, its own. Newer releases of the library want a context: whichever a program was built with is called.
+// validateMeta validates the metadata in a value: of embedded objects and, if root, of the value. Newer releases of the
+// library take a context: validateMeta supports both signatures.
 func validateMeta(ctx context.Context, of release.Version, p *field.Path, v any, s *apischema.Structural, root bool) (errs field.ErrorList) {
 	defer func() {
 		if of.Has(release.ShortRequired) {

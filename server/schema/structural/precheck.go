@@ -6,14 +6,13 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// precheck finds out that the library has nothing to do with an object, which is so for
-// most. The library would copy schemas as it goes. When a method returns true, that is
-// certain; when it returns false, the library has to look.
+// precheck recognizes objects that the library would not change or refuse, as most are. The library would copy schemas.
+// When a method returns true, the library is not needed; when it returns false, it may be.
 type precheck struct {
 	properties map[string]*precheck
 	values     *precheck // of other properties; nil: none, or unrestricted
 	items      *precheck // nil: unrestricted
-	keep       bool      // fields that the schema does not know
+	keep       bool      // unknown fields
 	nullable   bool
 	defaulted  bool // it has a default itself
 	integer    bool // numbers are whole, if it is one
@@ -71,7 +70,7 @@ func (s *precheck) include(part *precheck) {
 	}
 }
 
-// property returns the precheck of a property, nil for one that the schema does not know.
+// property returns the precheck of a property, nil for an unknown one.
 func (s *precheck) property(name string) *precheck {
 	if p, ok := s.properties[name]; ok {
 		return p
@@ -79,8 +78,8 @@ func (s *precheck) property(name string) *precheck {
 	return s.values
 }
 
-// isPruned reports whether v has neither a field that the schema does not know nor a null that is not
-// allowed. The top of a resource has fields that no schema needs to know.
+// isPruned reports whether v has neither an unknown field nor a null that is not allowed. The root of a resource has
+// fields that need no schema.
 func (s *precheck) isPruned(v any, top bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -116,8 +115,8 @@ func (s *precheck) isPruned(v any, top bool) bool {
 	return true
 }
 
-// convertIntegers returns v with an int64 wherever the schema wants an integer and a whole
-// number was written as a fraction or with an exponent, 3.0 or 3e0. It changes v in place.
+// convertIntegers returns v with an int64 wherever the schema has the type integer and a whole number was written as a
+// fraction or with an exponent, 3.0 or 3e0. It changes v in place.
 func (s *precheck) convertIntegers(v any) any {
 	switch {
 	case s == nil:

@@ -35,9 +35,8 @@ type rule struct {
 	*apiextensionsv1.ValidationRule
 }
 
-// compileRules compiles the rules of a schema; nil if there are none. Rules pass when
-// a definition is written, so that one which fails here was compiled by a server that
-// knew more.
+// compileRules compiles the rules of a schema; nil if there are none. A definition with invalid rules cannot be written,
+// so rules that fail here are of a newer server.
 func compileRules(s *structuralschema.Structural, d *celSchema) *ruleTree {
 	if !hasRules(s) {
 		return nil

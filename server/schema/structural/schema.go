@@ -1,12 +1,9 @@
-// Package structural is what the schema of a custom resource's version does to
-// objects: it drops what the schema does not know, fills in defaults and says what
-// is wrong, in the words of release 1.32.
+// Package structural applies the schema of a custom resource's version to objects: it prunes unknown fields, sets
+// defaults and validates, with the error messages of release 1.32.
 //
-// It promises: a Schema never changes once it is made, and any number of goroutines
-// may use it; objects are trees of map[string]any, []any, string, bool, int64,
-// float64 and nil, and no other object is kept or changed than the one a method is
-// named for; no tree makes it panic. CEL rules are compiled when the first write needs
-// them, not before, and go with the Schema.
+// A Schema is immutable and safe for concurrent use. Objects are trees of map[string]any, []any, string, bool, int64,
+// float64 and nil; methods change and retain no other object than they document, and never panic. CEL rules are
+// compiled when the first write needs them.
 package structural
 
 import (
@@ -26,14 +23,14 @@ import (
 
 // Schema is the schema of one version of a custom resource.
 type Schema struct {
-	tree   *structuralschema.Structural // nil: anything goes
+	tree   *structuralschema.Structural // nil: everything is valid
 	object func() *checker
-	status func() *checker // nil: the schema says nothing of it
+	status func() *checker // nil: the schema has no status
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
 	broken   error // why the schema could not be read
 	release  release.Version
-	preserve bool // keep fields that the schema does not know
+	preserve bool // keep unknown fields
 	embedded bool // there are resources in the resource
 	precheck *precheck
 
@@ -76,8 +73,8 @@ func newValues(props *apiextensions.JSONSchemaProps, v release.Version) (func() 
 	return sync.OnceValue(func() *checker { return newChecker(schema, v) }), nil
 }
 
-// openAPIOf converts a schema for the library that validates values. It keeps only the formats that
-// the release knows; nil props allow every value.
+// openAPIOf converts a schema for the library that validates values. It keeps only the formats of the release; nil props
+// allow every value.
 func openAPIOf(props *apiextensions.JSONSchemaProps, v release.Version) (*spec.Schema, error) {
 	schema := &spec.Schema{}
 	if props == nil {
@@ -99,9 +96,8 @@ func openAPIOf(props *apiextensions.JSONSchemaProps, v release.Version) (*spec.S
 	return schema, nil
 }
 
-// New makes the schema of a version. With preserveUnknown nothing is dropped and nothing defaulted for being
-// unknown, as definitions of apiextensions/v1beta1 could ask for. of is the release whose rules apply to
-// objects. Errors mean that the version is not one that passed validation.
+// New returns the schema of a version. preserveUnknown disables pruning, as definitions of apiextensions/v1beta1 could.
+// of is the release whose rules apply to objects. An error means that the version is invalid.
 func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool, of release.Version) (*Schema, error) {
 	props, err := propsOf(v)
 	if err != nil {
@@ -117,10 +113,10 @@ func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown boo
 	return s, nil
 }
 
-// Broken stands for a schema that could not be read: it accepts no object.
+// Broken is the schema of a version whose schema cannot be read: it accepts no object.
 func Broken(err error) *Schema { return &Schema{broken: err} }
 
-// propsOf returns the schema of a version as the libraries want it; nil where there is none.
+// propsOf returns the schema of a version in the libraries' type; nil if there is none.
 func propsOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, error) {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return nil, nil

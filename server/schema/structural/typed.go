@@ -18,7 +18,7 @@ import (
 // objectMeta is the name of the definition of metadata among those of built-in kinds.
 const objectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-// metaModels are that definition and those that it refers to.
+// metaModels are this definition and those that it refers to.
 var metaModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	raw := definitions.Definitions(release.Default, objectMeta) // all releases have the same
 	models := make(map[string]*spec.Schema, len(raw))
@@ -31,8 +31,8 @@ var metaModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	return models, nil
 })
 
-// TypeConverter returns the converter that merges objects of a kind with this schema: it knows which lists and
-// maps merge, and by which keys. It takes some milliseconds to make.
+// TypeConverter returns the converter that merges objects of a kind by this schema, with its list types and keys. Building it
+// takes some milliseconds.
 func (s *Schema) TypeConverter(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 	if s.broken != nil {
 		return nil, s.broken

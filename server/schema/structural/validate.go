@@ -31,8 +31,8 @@ func (s *Schema) Validate(ctx context.Context, found field.ErrorList, obj, old m
 	return s.validateRest(ctx, errs, complete, obj, old, correlated)
 }
 
-// ValidateOther is Validate for an object that says that it is of another kind or version, as
-// found tells: its values are not held against the schema, but lists and rules are looked at.
+// ValidateOther is Validate for an object with another kind or version, found: it does not validate values by the
+// schema, but checks lists and rules.
 func (s *Schema) ValidateOther(ctx context.Context, found field.ErrorList, obj, old map[string]any) field.ErrorList {
 	if s.broken != nil {
 		return append(found, field.InternalError(nil, s.broken))

@@ -7,9 +7,9 @@ import (
 )
 
 // Clients write both the schema and the objects. Each item of a list may get a default as large as a
-// definition can be, which may get further defaults inside of it, and the libraries look at all properties
-// that a schema knows for each object in a tree. So before the libraries are called, a walk that costs no
-// more than the object's own size adds up the work that they would do.
+// definition can be, which may get further defaults inside of it, and the libraries visit all properties of a schema for
+// each object in a tree. So before the libraries are called, a walk in time linear in the size of the object adds up
+// the work that they would do.
 
 const (
 	// maxFill bounds the defaults that may be filled into one object of at most budget.DefaultBody bytes, in
@@ -18,7 +18,7 @@ const (
 	// maxSteps bounds how many properties may be looked for in one object, and how many
 	// parts of allOf, anyOf, oneOf and not, and values of enum, it may be held against.
 	maxSteps = budget.Work
-	// tooMuch is more than any limit, and can be added up as often as a definition can say.
+	// tooMuch is more than any limit, and can be added without overflow as often as a definition allows.
 	tooMuch = 1 << 40
 
 	weightOfValue     = 16

@@ -1,5 +1,5 @@
-// Command gen writes what the oldest release said of API types and their fields where the newest one says
-// something else: words.txt, and compressed as the server embeds it.
+// Command gen writes the descriptions of API types and fields in the oldest release that differ from those in the newest:
+// words.txt, and its compressed form, which the server embeds.
 //
 // Usage: gen directory. It downloads the modules of both.
 package main
