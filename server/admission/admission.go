@@ -141,7 +141,7 @@ type Chain struct {
 	admits, validates []timers // of the plugins, and of the step in the end
 }
 
-// NewChain makes a chain that runs plugins in the order given.
+// NewChain returns a chain that runs plugins in the given order.
 func NewChain(plugins ...Plugin) *Chain {
 	c := &Chain{}
 	for _, p := range plugins {

@@ -6,9 +6,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// DefaultClass finds the class that is marked as default by one of the annotations.
-// Of several the newest wins, and of those that are equally old the first by name.
-// It is nil where none is marked.
+// DefaultClass finds the class that one of the annotations marks as default: of several the newest, and of those of the
+// same age the first by name; nil if there is none.
 func DefaultClass(ctx context.Context, objects Objects, storage string, annotations ...string) (kinds.Object, error) {
 	list, err := objects.List(ctx, storage, "")
 	if err != nil {

@@ -28,7 +28,7 @@ func (NamespaceLifecycle) Handles(op Operation) bool { return op != Connect }
 
 func (p NamespaceLifecycle) Admit(ctx context.Context, a *Attributes) error {
 	if a.Resource.OwnNamespace() {
-		if a.Operation == Delete && immortal(a.Name) {
+		if a.Operation == Delete && isProtected(a.Name) {
 			return apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, errors.New("this namespace may not be deleted"))
 		}
 		return nil
@@ -64,7 +64,7 @@ func (p NamespaceLifecycle) Admit(ctx context.Context, a *Attributes) error {
 // serverItself is the identity of the server in calls to its own API.
 const serverItself = "system:apiserver"
 
-func immortal(namespace string) bool {
+func isProtected(namespace string) bool {
 	switch namespace {
 	case metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic:
 		return true

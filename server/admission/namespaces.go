@@ -12,7 +12,7 @@ func (a *Attributes) in() bool {
 	return a.Namespace != "" && !a.Resource.OwnNamespace()
 }
 
-// NamespaceAutoProvision makes the namespaces that objects are to be created in.
+// NamespaceAutoProvision creates the missing namespaces of new objects.
 type NamespaceAutoProvision struct {
 	Namespaces Namespaces
 	// Create makes a namespace. That it is there already is an AlreadyExists.

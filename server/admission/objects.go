@@ -16,16 +16,16 @@ type Objects interface {
 	List(ctx context.Context, storage, namespace string) ([]kinds.Object, error)
 }
 
-// Choosy is Objects that looks at the text of objects before it decodes them.
-type Choosy interface {
-	// ListWhere is List of those whose text may says yes to, which must not change it.
+// Prefilter is an Objects that can skip objects by their text, without decoding them.
+type Prefilter interface {
+	// ListWhere lists the objects for whose text may returns true. may must not change it.
 	ListWhere(ctx context.Context, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error)
 }
 
-// ListWhere is List of objects that may be looked for, by their JSON, and perhaps of others.
+// ListWhere lists at least the objects for whose JSON may returns true.
 func ListWhere(ctx context.Context, objects Objects, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error) {
-	if choosy, ok := objects.(Choosy); ok {
-		return choosy.ListWhere(ctx, storage, namespace, may)
+	if p, ok := objects.(Prefilter); ok {
+		return p.ListWhere(ctx, storage, namespace, may)
 	}
 	return objects.List(ctx, storage, namespace)
 }

@@ -12,7 +12,7 @@ import (
 // has changed since.
 type Rounds struct {
 	seen, again map[string]bool
-	output      runtime.Object // at the end of a run, if a webhook or policy wants to be called again
+	output      runtime.Object // at the end of a run, if a webhook or policy has reinvocation policy IfNeeded
 }
 
 // RoundsOf finds the rounds of a plugin and begins the next. There are none where the first
@@ -31,7 +31,7 @@ func RoundsOf(a *Attributes, plugin string) *Rounds {
 	return r
 }
 
-// Changed records a change of the object: those that saw it are to be called again.
+// Changed records a change of the object: webhooks and policies that ran before it run again.
 func (r *Rounds) Changed() {
 	for id := range r.seen {
 		r.again[id] = true
@@ -39,11 +39,11 @@ func (r *Rounds) Changed() {
 	clear(r.seen)
 }
 
-// Saw records a webhook or policy that saw the object and wants to see it again when it changes.
+// Saw records a call of a webhook or policy that runs again if the object changes.
 func (r *Rounds) Saw(id string) { r.seen[id] = true }
 
-// Calls reports whether a webhook or policy is called in this run: in the first run each is, in the second only those
-// that saw the object before it changed and want to see it again.
+// Calls reports whether a webhook or policy runs in this run: in the first each does, in the second only those that ran
+// before a change of the object and have reinvocation policy IfNeeded.
 func (r *Rounds) Calls(a *Attributes, id string) bool { return !a.Second() || r.again[id] }
 
 // End ends a run.

@@ -32,7 +32,7 @@ func (op Operation) place() int {
 	return 3
 }
 
-// find returns a timer, which ask finds the first time.
+// find returns a timer, which ask creates the first time.
 func (t *timers) find(op Operation, rejected bool, ask func() Timer) Timer {
 	refused := 0
 	if rejected {

@@ -27,7 +27,7 @@ func changeDirectly(patch *Patch, current runtime.Object) (runtime.Object, bool)
 		return nil, false
 	}
 	d := direct{json: patch.Types, body: bytes.TrimSpace(patch.Body), strategic: patch.Type == codecs.PatchStrategic}
-	if !d.suits() {
+	if !d.supported() {
 		return nil, false
 	}
 	patched := current.DeepCopyObject()
@@ -54,9 +54,9 @@ const (
 	plainDigits   = 9  // of a number that all decoders read alike
 )
 
-// suits looks for values that the library does not take literally: directives, escaped names, numbers that
-// are not small integers.
-func (d *direct) suits() bool {
+// supported reports whether the patch has only values that the library takes literally: no directives, no escaped
+// names, no numbers but small integers.
+func (d *direct) supported() bool {
 	b := d.body
 	if len(b) > longestDirect {
 		return false
@@ -66,7 +66,7 @@ func (d *direct) suits() bool {
 		switch c := b[i]; {
 		case c == '"':
 			end, has := scan.String(b, i)
-			if end < 0 || !d.suitsString(b[i+1:end-1], has) {
+			if end < 0 || !d.supportsString(b[i+1:end-1], has) {
 				return false
 			}
 			i = end
@@ -95,7 +95,7 @@ func (d *direct) suits() bool {
 	return true
 }
 
-func (d *direct) suitsString(text []byte, has scan.Text) bool {
+func (d *direct) supportsString(text []byte, has scan.Text) bool {
 	if has&scan.Escaped != 0 {
 		if d.escapes = true; !onlyMarkup(text) {
 			return false
@@ -129,7 +129,7 @@ func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 	if len(fields.tagged) > 64 {
 		return -1
 	}
-	lacked := fields.lackedBy(d.json.View(), v.Type())
+	lacked := fields.missingIn(d.json.View(), v.Type())
 	var seen uint64 // fields, by their index
 	var few [4]listPatch
 	lists := few[:0]

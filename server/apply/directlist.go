@@ -11,7 +11,7 @@ import (
 type listPatch struct {
 	field int
 	items int // where they are in the body; 0 if they are not
-	order int // where it is said in which order they shall be; 0 if it is not
+	order int // index of $setElementOrder; 0 without it
 }
 
 // noteList notes the items or the order for a list. ok is false if they are there already.
@@ -96,7 +96,7 @@ func another(keys []string, key string) ([]string, bool) {
 func (d *direct) keys(at int, key string, alone bool, into []string) (keys []string, ok bool) {
 	end := scan.Loose.Elements(d.body, at, func(at int) (int, bool) {
 		end := scan.Loose.Value(d.body, at, deepestDirect)
-		if end < 0 || d.body[at] != '{' || len(into) == fewItems || alone && !lonely(d.body[at:end]) {
+		if end < 0 || d.body[at] != '{' || len(into) == fewItems || alone && !hasOneMember(d.body[at:end]) {
 			return -1, false
 		}
 		value := scan.Lookup(d.body[at:end], key)
@@ -111,8 +111,8 @@ func (d *direct) keys(at int, key string, alone bool, into []string) (keys []str
 	return into, end >= 0
 }
 
-// lonely reports whether an object has one member.
-func lonely(object []byte) bool {
+// hasOneMember reports whether an object has one member.
+func hasOneMember(object []byte) bool {
 	n := 0
 	scan.Loose.Members(object, 0, func(_ scan.Name, at int) (int, bool) {
 		n++
@@ -163,9 +163,8 @@ func (d *direct) mergeItems(v reflect.Value, live, change []string, at int) bool
 	return end >= 0
 }
 
-// rearrange puts the items of a list, whose keys are given, into the order in which package strategic
-// puts them: those that are wanted in the order that is wanted, and the others between them as
-// they were before. It returns the keys in their new order.
+// rearrange sorts the items of a list with these keys as package strategic does: wanted items in their wanted order, and
+// the others between them as they were before. It returns the keys in their new order.
 func rearrange(v reflect.Value, keys, wanted, before []string) []string {
 	type placed struct{ at, place, was int }
 	var few, more [8]placed

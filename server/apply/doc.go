@@ -1,10 +1,10 @@
 // Package apply applies patches to objects: JSON Patches, merge patches and strategic merge patches.
-// Server-side applies, and who owns which field, are in package ownership below.
+// Server-side apply and field ownership are in package ownership below.
 //
 //	writes                           the caller
 //	  |-> ownership.FieldManager     server-side apply, and managed fields after each write
-//	  |     |-> fieldset             ownership, the planned way: compares Go values
-//	  |     `-> managedfields        ... the standard way, and all applies: the library
+//	  |     |-> fieldset             ownership, the fast path: compares Go values
+//	  |     `-> managedfields        ... the fallback, and most applies: the library
 //	  `-> Patch.Change
 //	        |-> changeDirectly       plain merge patches, strategic or not: values are set in a
 //	        |                        copy of the object as the text of the patch is read

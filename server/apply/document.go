@@ -46,7 +46,7 @@ func (p *Patch) changeDocument(ctx context.Context, kind schema.GroupVersionKind
 	if err != nil {
 		return nil, nil, invalidPatch(string(out), err.Error())
 	}
-	return p.judge(patched, append(problems, found...), func() string { return string(out) })
+	return p.reportProblems(patched, append(problems, found...), func() string { return string(out) })
 }
 
 // decode reads a patched document. The patch may have touched its kind.

@@ -15,15 +15,15 @@ import (
 type patchFields struct {
 	lacked sync.Map       // *view.View -> []bool
 	index  map[string]int // direct JSON fields; inlined ones are left to the tree
-	tagged []bool         // fields with a strategy for merging of their own
+	tagged []bool         // fields with a merge strategy
 	merged []bool         // the lists among them whose items are merged
 	shown  []bool         // fields whose value is in the JSON even if it is null
 	keys   []string       // the string field that identifies such items; "" for others
 	opaque bool           // the type reads its own JSON
 }
 
-// lackedBy returns the fields that a view lacks, by their index; nil: none.
-func (p *patchFields) lackedBy(v *view.View, t reflect.Type) []bool {
+// missingIn returns the fields that a view lacks, by their index; nil: none.
+func (p *patchFields) missingIn(v *view.View, t reflect.Type) []bool {
 	if v == nil {
 		return nil
 	}

@@ -59,8 +59,8 @@ func ended(err error) bool {
 	return errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// DecodeOperations reads a JSON Patch that came from elsewhere. How much it can do is
-// bounded. Errors: 400 for an invalid patch, 413 for too many operations.
+// DecodeOperations reads an untrusted JSON Patch, with a bound on its work. Errors: 400 for an invalid patch, 413 for too
+// many operations.
 func DecodeOperations(body []byte) (jsonpatch.Patch, error) {
 	ops, err := jsonpatch.Decode(body)
 	if err != nil {

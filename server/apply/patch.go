@@ -51,8 +51,8 @@ func (p *Patch) Change(ctx context.Context, kind schema.GroupVersionKind, curren
 	return p.changeDocument(ctx, kind, current, encoded)
 }
 
-// judge turns unknown and duplicate fields into the errors or warnings of the client's fieldValidation.
-func (p *Patch) judge(patched runtime.Object, problems []string, value func() string) (runtime.Object, []string, error) {
+// reportProblems turns unknown and duplicate fields into the errors or warnings of the client's fieldValidation.
+func (p *Patch) reportProblems(patched runtime.Object, problems []string, value func() string) (runtime.Object, []string, error) {
 	if len(problems) == 0 {
 		return patched, nil, nil
 	}

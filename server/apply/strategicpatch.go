@@ -59,7 +59,7 @@ func (p *Patch) changeTree(ctx context.Context, kind schema.GroupVersionKind, cu
 		return nil, nil, invalidPatch(value(), err.Error())
 	}
 	patched.GetObjectKind().SetGroupVersionKind(kind)
-	return p.judge(patched, problems, value)
+	return p.reportProblems(patched, problems, value)
 }
 
 // strategicError gives the errors of a merge the codes that a stock server gives them.

@@ -14,7 +14,7 @@ type Metrics struct {
 	faults, spared *prometheus.CounterVec
 }
 
-// NewMetrics makes metrics by the names that dashboards know.
+// NewMetrics returns metrics with the names of a stock server.
 func NewMetrics() *Metrics {
 	labels := []string{"name", "kind", "type", "operation"}
 	return &Metrics{

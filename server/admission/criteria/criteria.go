@@ -37,7 +37,7 @@ type Cluster struct {
 	Equivalents *Equivalents
 }
 
-// Criteria say which writes are meant. They are immutable once made.
+// Criteria select writes. They are immutable.
 type Criteria struct {
 	namespaces, objects labels.Selector
 	fault               error // why a selector cannot be used
@@ -152,8 +152,7 @@ func (c *Criteria) object(a *admission.Attributes) bool {
 	return false
 }
 
-// find returns the resource as which one of the rules means a write: its own, before any
-// that is equivalent.
+// find returns the resource by which a rule matches a write: its own first, then equivalent ones.
 func find(rules []admissionregistrationv1.NamedRuleWithOperations, equivalent bool, a *admission.Attributes, equivalents *Equivalents) (*kinds.Resource, bool) {
 	for i := range rules {
 		if means(&rules[i], a, a.Resource) {

@@ -11,8 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Equivalents knows which resources are the same objects in other versions, or by another
-// name.
+// Equivalents finds resources that are the same objects in other versions, or under another name.
 type Equivalents struct {
 	catalogue *kinds.Catalogue
 	known     atomic.Pointer[families]
@@ -92,8 +91,8 @@ func Whole(a *admission.Attributes) bool {
 	return a.Subresource == "" || Kind(a.Resource, a.Subresource) == a.Resource.GVK()
 }
 
-// Show gives an object of a write as the target has it. The result must not be
-// changed; it is nil where there is no object.
+// Show returns an object of a write in the version of the target. The caller must not change it; it is nil if there is no
+// object.
 func (t Target) Show(a *admission.Attributes, obj runtime.Object) (runtime.Object, error) {
 	if obj == nil {
 		return nil, nil
@@ -132,9 +131,8 @@ func held(a *admission.Attributes) *kinds.Resource {
 	return nil
 }
 
-// through converts an object via the stored version. in is the resource whose
-// version it has, nil for the stored one; from leads out of there, nil where it is to
-// stay.
+// through converts an object via the stored version. in is the resource whose version it has, nil for the stored one;
+// from converts the result, nil to keep the stored version.
 func through(obj kinds.Object, in *kinds.Resource, from func(kinds.Object) (kinds.Object, error), to *kinds.Resource) (kinds.Object, error) {
 	if in != nil && to != nil && in.GVK() == to.GVK() {
 		return obj, nil
@@ -156,8 +154,7 @@ func through(obj kinds.Object, in *kinds.Resource, from func(kinds.Object) (kind
 	return from(obj)
 }
 
-// Back brings an object of the target's version into that in which a write has its
-// objects. It may reuse the object.
+// Back converts an object from the target's version to that of the write. It may reuse the object.
 func (t Target) Back(a *admission.Attributes, obj kinds.Object) (kinds.Object, error) {
 	home := held(a)
 	gvk := a.Resource.GVK()

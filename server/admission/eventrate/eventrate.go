@@ -26,12 +26,12 @@ type Limit struct {
 	Type  string `json:"type"`
 	QPS   int32  `json:"qps"`
 	Burst int32  `json:"burst"`
-	// CacheSize is how many buckets stay in memory; the least recently used are dropped.
-	// Default 4096.
+	// CacheSize limits the buckets in memory; the least recently used are dropped. Default
+	// 4096.
 	CacheSize int32 `json:"cacheSize"`
 }
 
-// keys say which bucket of a limit an Event belongs in.
+// keys maps an Event to its bucket of a limit.
 var keys = map[string]func(a *admission.Attributes) string{
 	"Server":    func(*admission.Attributes) string { return "" },
 	"Namespace": func(a *admission.Attributes) string { return a.Namespace },
@@ -90,7 +90,7 @@ func ParseLimits(data []byte) ([]Limit, error) {
 	return c.Limits, errs.ToAggregate()
 }
 
-// Plugin refuses Events that come too fast.
+// Plugin refuses Events above the configured rates.
 type Plugin struct {
 	now    func() time.Time
 	limits []*limit

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// audience keeps an agent to audiences that volumes of the pod ask for, and to those that it was given a right to.
+// audience restricts an agent to audiences that volumes of the pod name, and to those that it has permission for.
 func (p Restriction) audience(ctx context.Context, a *admission.Attributes, request *authenticationv1.TokenRequest, pod *corev1.Pod) error {
 	audience := ""
 	switch len(request.Spec.Audiences) {
@@ -46,7 +46,7 @@ func (p Restriction) audience(ctx context.Context, a *admission.Attributes, requ
 	return fmt.Errorf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, a.User.Name)
 }
 
-// maxErrors is how many volumes of a pod an error names: the time to join errors grows with the square of their number.
+// maxErrors limits the volumes of a pod that an error names: the time to join errors grows with the square of their number.
 const maxErrors = 100
 
 // usesAudience reports whether a volume of a pod requests tokens for an audience, itself or by its driver. If none does,

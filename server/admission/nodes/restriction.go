@@ -25,16 +25,16 @@ import (
 // writes, of which the node authorizer knows only names. It admits everything from other users.
 type Restriction struct {
 	Objects admission.Objects
-	// ExpansionRecovery lets agents write how far the growth of a volume has come.
+	// ExpansionRecovery lets agents write the progress of the expansion of a volume.
 	ExpansionRecovery bool
-	// AnySubject lets agents ask for certificates of other nodes.
+	// AnySubject lets agents request certificates of other nodes.
 	AnySubject bool
 	// Audiences keeps agents to tokens for audiences that volumes of the pod name, or that Authorizer allows.
 	Audiences  bool
 	Authorizer authx.Authorizer
 	// Certificates lets agents request certificates for the pods of their node.
 	Certificates bool
-	// Release is that whose rules hold.
+	// Release is the release whose rules apply.
 	Release release.Version
 }
 

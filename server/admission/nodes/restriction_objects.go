@@ -108,7 +108,7 @@ func within(domain string, of ...string) bool {
 	return slices.ContainsFunc(of, func(o string) bool { return domain == o || strings.HasSuffix(domain, "."+o) })
 }
 
-// claim lets an agent say how large a volume has become.
+// claim lets an agent write the new size of a volume.
 func (p Restriction) claim(name string, a *admission.Attributes) error {
 	if a.Subresource != "status" {
 		return errors.New("may only update PVC status")
@@ -202,8 +202,8 @@ func csiNode(name string, a *admission.Attributes) error {
 	return nil
 }
 
-// slice lets an agent write the devices of its own node. Of a change the authorizer has
-// seen whose slice it is, and that stays so; of a collection that is deleted it has not.
+// slice lets an agent write the devices of its own node. The authorizer has checked the node of a slice that changes,
+// which is immutable, but not those of a collection that is deleted.
 func slice(name string, a *admission.Attributes) error {
 	obj, verb := a.Object, "create"
 	switch a.Operation {
@@ -232,7 +232,7 @@ func nameOf(a *admission.Attributes) string {
 	return a.Name
 }
 
-// certificate lets an agent ask for certificates of its own node.
+// certificate lets an agent request certificates of its own node.
 func (p Restriction) certificate(name string, a *admission.Attributes) error {
 	if a.Operation != admission.Create || p.AnySubject {
 		return nil

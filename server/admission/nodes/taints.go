@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// Taints marks new nodes as not ready, so that nothing is placed on them before
-// somebody has seen them well.
+// Taints marks new nodes as not ready, so that pods are scheduled on them only after the node controller has removed the
+// taint.
 type Taints struct{}
 
 var _ admission.Mutator = Taints{}

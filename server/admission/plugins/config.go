@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Config says which admission plugins run, and how.
+// Config selects and configures the admission plugins.
 type Config struct {
 	// Enable and Disable name plugins that run, or do not, in spite of their default.
 	Enable, Disable []string
@@ -22,8 +22,8 @@ type Config struct {
 	DirectServices bool
 }
 
-// Names returns the names that a Config of a server of a release knows, sorted; on holds those that
-// run without being named, in the order in which they run.
+// Names returns the sorted names of the plugins of a release; on holds those that run by default, in the order in which
+// they run.
 func Names(v release.Version) (known, on []string) {
 	for _, p := range all {
 		if !p.of(v) {
@@ -75,7 +75,7 @@ func (a *Config) Validate(v release.Version) error {
 	return nil
 }
 
-// runs reports whether a plugin of this server is to run.
+// runs reports whether a plugin is enabled.
 func (a *Config) runs(name string, feature func(string) bool) bool {
 	return slices.ContainsFunc(all, func(p entry) bool {
 		switch {

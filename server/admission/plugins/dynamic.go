@@ -21,7 +21,7 @@ type shared struct {
 	tolerations *pods.Tolerations
 }
 
-// share makes it, and registers its metrics where one of these plugins runs.
+// share creates it, and registers its metrics if one of these plugins runs.
 func share(h Host, c *Config) *shared {
 	r := Reader{h.Catalogue, h.Cache, h.Objects}
 	s := &shared{
@@ -52,8 +52,7 @@ func (s *shared) policyConfig() policy.Config {
 	}
 }
 
-// webhookConfig returns the configuration of a webhook plugin. One with credentials of its own has a client of its
-// own.
+// webhookConfig returns the configuration of a webhook plugin. A plugin with its own credentials has its own client.
 func (s *shared) webhookConfig(config []byte) (webhook.Config, error) {
 	cfg := webhook.Config{
 		Client: s.Webhooks, Cluster: s.cluster, Cache: s.Cache, Authorizer: s.Authorizer,

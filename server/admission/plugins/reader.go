@@ -64,7 +64,7 @@ func (r Reader) List(ctx context.Context, storage, namespace string) ([]kinds.Ob
 	return r.ListWhere(ctx, storage, namespace, func([]byte) bool { return true })
 }
 
-// ListWhere implements admission.Choosy.
+// ListWhere implements admission.Prefilter.
 func (r Reader) ListWhere(_ context.Context, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error) {
 	resource := r.Catalogue.ByStorage(storage)
 	if resource == nil {

@@ -21,7 +21,7 @@ import (
 const (
 	tokenPath   = "/var/run/secrets/kubernetes.io/serviceaccount"
 	tokenVolume = "kube-api-access-"
-	tokenLife   = 3607 // an hour and a little: kubelets know it by the odd number
+	tokenLife   = 3607 // a little more than an hour: kubelets recognize the default by this number
 	rootCA      = "kube-root-ca.crt"
 
 	defaultAccount = "default"
@@ -76,8 +76,8 @@ func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) erro
 	return nil
 }
 
-// Validate implements admission.Validator: other plugins and webhooks may have changed
-// a new pod since, and ephemeral containers come later.
+// Validate implements admission.Validator: other plugins and webhooks may have changed a new pod since, and ephemeral
+// containers are added later.
 func (p ServiceAccount) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*corev1.Pod)
 	created := a.Operation == admission.Create && a.Is("", "pods", "")
@@ -130,8 +130,7 @@ func enforces(account *corev1.ServiceAccount) bool {
 	return yes && err == nil
 }
 
-// account finds a service account. The default one of a new namespace may be on its
-// way: that is waited for, briefly.
+// account finds a service account. It waits briefly for the default one of a new namespace.
 func (p ServiceAccount) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	for try := 1; ; try++ {
 		obj, err := p.Objects.Get(ctx, "serviceaccounts", namespace, name)

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// ExtendedResources lets pods onto nodes that are reserved for the extended resources that
-// the pods ask for: such nodes have a taint with the resource's name.
+// ExtendedResources adds tolerations to pods for the extended resources that they request: nodes that are reserved for
+// a resource have a taint with its name.
 type ExtendedResources struct{}
 
 var _ admission.Mutator = ExtendedResources{}

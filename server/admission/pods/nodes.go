@@ -71,7 +71,7 @@ func (p TopologyLabels) label(ctx context.Context, m *metav1.ObjectMeta, name st
 	return nil
 }
 
-// changedOn returns the node of a pod, which an update needs to know.
+// changedOn returns the node of a pod, which an update needs.
 func changedOn(ctx context.Context, objects admission.Objects, a *admission.Attributes, pod *corev1.Pod) (*corev1.Node, error) {
 	n, err := node(ctx, objects, pod.Spec.NodeName)
 	if err == nil && n == nil {
@@ -121,7 +121,7 @@ func (p Resizes) Validate(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	if os, ok := n.Labels[corev1.LabelOSStable]; ok && os != string(corev1.Linux) {
-		return caused(a.Forbid(fmt.Errorf("pod resize is only supported on linux nodes, node %q is %q", n.Name, os)), "UnsupportedPlatform")
+		return withCause(a.Forbid(fmt.Errorf("pod resize is only supported on linux nodes, node %q is %q", n.Name, os)), "UnsupportedPlatform")
 	}
 	var lacks []string
 	requests := podspec.PodRequests(&pod.Spec)
@@ -134,11 +134,11 @@ func (p Resizes) Validate(ctx context.Context, a *admission.Attributes) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return caused(a.Forbid(fmt.Errorf("node didn't have enough allocatable resources: %s", strings.Join(lacks, "; "))), "NodeCapacity")
+	return withCause(a.Forbid(fmt.Errorf("node didn't have enough allocatable resources: %s", strings.Join(lacks, "; "))), "NodeCapacity")
 }
 
-// caused adds a cause to the status of an error.
-func caused(err error, cause metav1.CauseType) error {
+// withCause adds a cause to the status of an error.
+func withCause(err error, cause metav1.CauseType) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) && status.ErrStatus.Details != nil {
 		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{Type: cause})

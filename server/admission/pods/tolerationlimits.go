@@ -21,7 +21,7 @@ import (
 type TolerationLimits struct {
 	Objects      admission.Objects
 	PodResources bool // pods may have resources for all of their containers together
-	// Default and Allowed are for namespaces that do not say by annotations.
+	// Default and Allowed apply to namespaces without annotations.
 	Default, Allowed []corev1.Toleration
 }
 

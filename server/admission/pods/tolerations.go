@@ -8,8 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// Tolerations lets pods stay for a while on nodes that are not ready or cannot be
-// reached, unless they say otherwise.
+// Tolerations adds the default tolerations for nodes that are not ready or unreachable.
 type Tolerations struct {
 	NotReady, Unreachable int64 // seconds
 }

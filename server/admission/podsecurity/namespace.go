@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// A stricter standard is tried on the pods that are there: on so many, for so long.
+// Limits of the check of existing pods by a stricter standard: a number of pods, and a time.
 const (
 	mostPods    = 3000
 	longestTime = time.Second
@@ -49,7 +49,7 @@ func (p *Plugin) namespace(ctx context.Context, a *admission.Attributes, ns *cor
 	case exempt:
 		p.warnExempt(a, ns, standard)
 	default:
-		p.tryOut(ctx, a, ns.Name, now)
+		p.warnViolations(ctx, a, ns.Name, now)
 	}
 	return nil
 }
@@ -85,9 +85,9 @@ func (p *Plugin) warnExempt(a *admission.Attributes, ns *corev1.Namespace, stand
 	a.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", ns.Name, strings.Join(parts, ", ")))
 }
 
-// tryOut warns of the pods of a namespace that break a standard. Pods that break it
-// in the same way share a line, under the name that sorts first.
-func (p *Plugin) tryOut(ctx context.Context, a *admission.Attributes, namespace string, standard api.LevelVersion) {
+// warnViolations warns of the pods of a namespace that violate a standard. Pods with the same violations
+// share a line, under the name that sorts first.
+func (p *Plugin) warnViolations(ctx context.Context, a *admission.Attributes, namespace string, standard api.LevelVersion) {
 	most := longestTime
 	if deadline, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(deadline)/2)

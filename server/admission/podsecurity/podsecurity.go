@@ -35,7 +35,7 @@ type Plugin struct {
 
 var _ admission.Validator = (*Plugin)(nil)
 
-// edition is one of the forms that the standards have.
+// edition is a variant of the standards.
 type edition struct {
 	release        release.Version
 	userNamespaces bool // relaxed for user namespaces
@@ -233,7 +233,7 @@ func (p *Plugin) pod(ctx context.Context, a *admission.Attributes, pod *corev1.P
 	return p.judge(a, standard, errs, &pod.ObjectMeta, &pod.Spec, true)
 }
 
-// template only warns: the pods are refused when they come.
+// template only warns: the plugin refuses the pods when they are created.
 func (p *Plugin) template(ctx context.Context, a *admission.Attributes, t *corev1.PodTemplateSpec) error {
 	if p.exempt(a) {
 		return nil

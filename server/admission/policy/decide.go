@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// maxNote is how many bytes the value of an audit annotation may have.
+// maxNote limits the bytes of an audit annotation.
 const maxNote = 10 * 1024
 
 // compiled is a policy in the form that decides.

@@ -12,7 +12,7 @@ type Metrics struct {
 	took  *prometheus.HistogramVec
 }
 
-// NewMetrics makes metrics by the names that dashboards know.
+// NewMetrics returns metrics with the names of a stock server.
 func NewMetrics() *Metrics {
 	labels := []string{"policy", "policy_binding", "error_type", "enforcement_action"}
 	return &Metrics{

@@ -47,7 +47,7 @@ func (*Mutating) Handles(op admission.Operation) bool { return op != admission.D
 
 // Admit implements admission.Mutator.
 func (p *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
-	if p.source == nil || spared(a.Resource) {
+	if p.source == nil || isExempt(a.Resource) {
 		return nil
 	}
 	hooks := p.source.hooks()
@@ -91,7 +91,7 @@ func (m *mutator) run(uses []invocation) error {
 		changed = changed || did
 	}
 	check()
-	if changed { // those that changed it want to see it again as well, if they want that at all
+	if changed { // policies that changed it run again too, if their reinvocation policy allows
 		m.rounds.Changed()
 		m.a.Repeat()
 	}

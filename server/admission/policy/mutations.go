@@ -31,7 +31,7 @@ type mutations struct {
 	list       []mutation
 }
 
-// mutation is one of them.
+// mutation is a mutation of a policy.
 type mutation struct {
 	*expr.Program
 	patches bool // it makes a JSON patch, and not an apply configuration
@@ -111,7 +111,7 @@ func (s *subject) apply(fields map[string]any) (runtime.Object, error) {
 	return s.read(document)
 }
 
-// operation is one of a JSON patch as it is written.
+// operation is an operation of a JSON patch in its JSON form.
 type operation struct {
 	Op    string           `json:"op"`
 	Path  string           `json:"path"`
@@ -119,8 +119,7 @@ type operation struct {
 	Value *json.RawMessage `json:"value,omitempty"`
 }
 
-// patch does the operations of a JSON patch, of which one may be a test that says it is not
-// meant.
+// patch applies the operations of a JSON patch. If a test operation fails, the patch does not apply.
 func (s *subject) patch(ctx context.Context, list []expr.Operation) (runtime.Object, error) {
 	out := make([]operation, len(list))
 	for i, o := range list {

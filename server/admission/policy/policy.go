@@ -46,9 +46,9 @@ type Config struct {
 	Conditions *conditions.Metrics // the same
 }
 
-// spared are requests that are needed to determine rights, and policies themselves: a policy that refuses
-// everything can be deleted.
-func spared(r *kinds.Resource) bool {
+// isExempt reports whether policies do not apply to a resource: those that determine rights, and policies themselves,
+// so that a policy that refuses everything can be deleted.
+func isExempt(r *kinds.Resource) bool {
 	switch r.Group {
 	case "authentication.k8s.io", "authorization.k8s.io":
 		return true
@@ -85,7 +85,7 @@ type invocation struct {
 	param   param
 }
 
-// misconfigured refuses if the failure policy demands that for what cannot be decided.
+// misconfigured applies the failure policy to a policy that cannot be evaluated.
 func (r *request) misconfigured(h *hook, binding string, err error) {
 	if h.ignores {
 		return

@@ -220,7 +220,7 @@ func TestSpared(t *testing.T) {
 		`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"no"},"spec":{"policyName":"no","validationActions":["Deny"]}}`)
 	for _, tc := range []struct {
 		group, plural string
-		spared        bool
+		isExempt      bool
 	}{
 		{"", "configmaps", false},
 		{"admissionregistration.k8s.io", "validatingwebhookconfigurations", false},
@@ -233,7 +233,7 @@ func TestSpared(t *testing.T) {
 			Operation: admission.Delete, Resource: r, Name: "a", Options: &metav1.DeleteOptions{}, User: &authx.Identity{Name: "paula"},
 			Old: r.New(), Warn: func(string) {}, Annotate: func(string, string) {},
 		})
-		if (err == nil) != tc.spared {
+		if (err == nil) != tc.isExempt {
 			t.Errorf("%s: %v", tc.plural, err)
 		}
 	}

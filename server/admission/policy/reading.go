@@ -55,9 +55,8 @@ func (p Reading) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// binding decides on a binding of one of the policies of a storage. An update that leaves the
-// reference alone is asked about as well, as by a stock server: the policy may take another
-// kind by now.
+// binding decides on a binding of one of the policies of a storage. As in a stock server it also checks updates that do not
+// change the reference: the policy may take another kind by now.
 func (p Reading) binding(ctx context.Context, a *admission.Attributes, storage, policy string, ref *admissionregistrationv1.ParamRef) error {
 	if ref == nil {
 		return nil
@@ -144,7 +143,7 @@ func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx
 		return what, fmt.Sprintf("parse paramKind &{%s %s}", kind.APIVersion, kind.Kind)
 	}
 	what.APIGroup, what.APIVersion = gv.Group, gv.Version
-	// Resources of this server come first: they are what would be read.
+	// Resources of this server take precedence: the policy would read them.
 	if r := p.Catalogue.LookupKind(gv.WithKind(kind.Kind)); r != nil && !r.Off {
 		what.Resource = r.Plural
 		return what, ""

@@ -27,7 +27,7 @@ type policy struct {
 	params     *admissionregistrationv1.ParamKind
 	criteria   *criteria.Criteria // nil: there are none
 	ignores    bool               // failures
-	again      bool               // wants to see an object again that was changed behind it
+	again      bool               // runs again if a later plugin changes the object
 	validation func() *compiled
 	mutation   func() *mutations
 }

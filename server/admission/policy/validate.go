@@ -40,7 +40,7 @@ func (*Plugin) Handles(admission.Operation) bool { return true }
 // Validate implements admission.Validator.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	hooks := p.source.hooks()
-	if len(hooks) == 0 || spared(a.Resource) {
+	if len(hooks) == 0 || isExempt(a.Resource) {
 		return nil
 	}
 	r := &request{Config: &p.cfg, ctx: ctx, a: a}
@@ -79,7 +79,7 @@ func refusal(a *admission.Attributes, d denial) error {
 	return err
 }
 
-// ask evaluates a validating policy with all its bindings and parameters.
+// ask evaluates a validating policy with all of its bindings and parameters.
 func (r *request) ask(h *hook) error {
 	notes := annotations{}
 	if err := r.each(h, func(v invocation) { r.decide(&v, &notes) }); err != nil {

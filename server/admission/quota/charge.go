@@ -150,7 +150,7 @@ func add(a *admission.Attributes, q *corev1.ResourceQuota, delta corev1.Resource
 	return out, nil
 }
 
-// amounts prints the named ones of a list, in order of names.
+// amounts prints the named amounts of a list, sorted by name.
 func amounts(list corev1.ResourceList, names []corev1.ResourceName) string {
 	slices.Sort(names)
 	var parts []string

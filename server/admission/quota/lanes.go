@@ -8,8 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// ask is one write that waits to be checked against the quotas of its namespace; err is
-// the answer, once done.
+// ask is a write that waits for the check of its namespace's quotas; err is the result, once done.
 type ask struct {
 	a     *admission.Attributes
 	meter *meter
@@ -30,8 +29,7 @@ type lane struct {
 	inside  int
 }
 
-// run queues an ask for a namespace and returns its answer. settle must answer all asks
-// of the batch that it is given.
+// run queues an ask for a namespace and returns its result. settle must complete all asks of its batch.
 func (l *lanes) run(ctx context.Context, namespace string, k *ask, settle func(context.Context, string, []*ask)) error {
 	w := l.enter(namespace, k)
 	defer l.leave(namespace, w, k)
@@ -51,7 +49,7 @@ func (l *lanes) run(ctx context.Context, namespace string, k *ask, settle func(c
 			b.done = true
 		}
 	}
-	// If the batch did not hold this ask, another writer has answered it before.
+	// If the batch did not contain this ask, another writer has completed it before.
 	return k.err
 }
 

@@ -94,8 +94,7 @@ func (m *meter) within(asked []corev1.ScopedResourceSelectorRequirement, obj run
 	return in, nil
 }
 
-// uncounted are namespaced resources that no quota is about: most are not stored,
-// and events come and go by themselves.
+// uncounted are namespaced resources that quotas cannot count: most are not stored, and events expire.
 var uncounted = map[schema.GroupResource]bool{
 	{Resource: "bindings"}:                       true,
 	{Resource: "events"}:                         true,
@@ -125,7 +124,7 @@ func count(r schema.GroupResource) corev1.ResourceName {
 	return corev1.ResourceName("count/" + r.String())
 }
 
-// meters knows the meters of all resources.
+// meters holds the meters of all resources.
 type meters struct {
 	now   func() time.Time
 	whole bool // pods may have resources as a whole
@@ -223,7 +222,7 @@ func countsClaims(name corev1.ResourceName) bool {
 		strings.HasSuffix(string(name), ofClass+string(corev1.ResourceRequestsStorage))
 }
 
-// claimInScope reports whether a claim is in a scope of classes of attributes: those that it asks for, has or is about to have.
+// claimInScope reports whether a claim is in a scope of VolumeAttributesClasses: requested, current, or pending ones.
 func claimInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error) {
 	c, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || s.ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass {
@@ -241,7 +240,7 @@ func claimInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object
 	return false, nil
 }
 
-// classesOf returns the classes of attributes that a claim asks for, has or is about to have.
+// classesOf returns the requested, current and pending VolumeAttributesClasses of a claim.
 func classesOf(c *corev1.PersistentVolumeClaim) []string {
 	var classes []string
 	for _, class := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
@@ -331,7 +330,7 @@ func useDevices(obj runtime.Object) corev1.ResourceList {
 	return l
 }
 
-// devicesOf returns how many devices of a class are asked for.
+// devicesOf returns the number of requested devices of a class.
 func devicesOf(class string, mode resourcev1beta1.DeviceAllocationMode, count int64) corev1.ResourceList {
 	switch mode {
 	case resourcev1beta1.DeviceAllocationModeExactCount:

@@ -19,8 +19,8 @@ import (
 
 const countPods corev1.ResourceName = "count/pods"
 
-// podNames are the quota names for pods, in addition to huge pages and extended resources. mandatory says
-// that a pod to which such a limit applies must set the amount in each container.
+// podNames are the quota names for pods, in addition to huge pages and extended resources. mandatory: a pod to which
+// such a limit applies must set the amount in each container.
 var podNames = map[corev1.ResourceName]struct{ mandatory bool }{
 	countPods:                               {},
 	corev1.ResourcePods:                     {},
@@ -141,7 +141,7 @@ func sum(into, more corev1.ResourceList) {
 	}
 }
 
-// requirePod wants the mandatory amounts of each container.
+// requirePod requires the mandatory amounts in each container.
 func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

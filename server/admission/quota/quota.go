@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Store is where quotas are.
+// Store reads and writes quotas.
 type Store interface {
 	// List is as in admission.Objects.
 	List(ctx context.Context, storage, namespace string) ([]kinds.Object, error)
@@ -33,7 +33,7 @@ type Store interface {
 	SetStatus(ctx context.Context, q *corev1.ResourceQuota) error
 }
 
-// patience is how long a write waits for its turn with its namespace's quotas.
+// patience limits the wait of a write for its namespace's quotas.
 const patience = 10 * time.Second
 
 // Plugin counts the usage of writes.
@@ -49,7 +49,7 @@ var _ admission.Validator = (*Plugin)(nil)
 // Rules depend on the release of the server and on its feature gates.
 type Rules struct {
 	Whole bool // pods may have resources for all of their containers together
-	Moves bool // an object that comes into the scope of a quota uses it, since release 1.33
+	Moves bool // an update that moves an object into the scope of a quota is charged, since release 1.33
 }
 
 // New makes the plugin. Resources that limited names need a quota that covers them.
@@ -106,8 +106,7 @@ func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.Resour
 	return quotas, nil
 }
 
-// settle answers the asks of a namespace together, so that many writes at once cost
-// one change of each quota.
+// settle completes the asks of a namespace together, so that many concurrent writes cost one change of each quota.
 func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 	// The end of one request, or of a controller's lead, must not cancel a write for which others wait.
 	ctx, cancel := context.WithTimeout(sqlstore.WithLead(context.WithoutCancel(ctx), ""), patience)
@@ -146,8 +145,8 @@ func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 	}
 }
 
-// weigh answers the asks that need no change of a quota, and returns the others with
-// the quotas as they will be. covered means that limited resources were looked at.
+// weigh completes the asks that need no change of a quota, and returns the others with the new quotas. covered: limited
+// resources were checked.
 func (p *Plugin) weigh(quotas []*corev1.ResourceQuota, asks []*ask, covered bool) ([]*ask, []*corev1.ResourceQuota) {
 	var left []*ask
 	for _, k := range asks {

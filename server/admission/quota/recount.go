@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Objects are those of one namespace.
+// Objects reads the objects of one namespace.
 type Objects interface {
 	// Count is the number of objects of a resource; known is false where it is unknown.
 	Count(r schema.GroupResource) (n int, known bool)
@@ -22,7 +22,7 @@ type Objects interface {
 	Each(r schema.GroupResource, visit func(runtime.Object) bool) (known bool)
 }
 
-// Resources are those that some names of quotas are about.
+// Resources returns the resources that names of quotas count.
 func Resources(names corev1.ResourceList) []schema.GroupResource {
 	found := map[schema.GroupResource]bool{}
 	for name := range names {
@@ -185,7 +185,7 @@ func Unmeasured(q *corev1.ResourceQuota) bool {
 	return len(Resources(missing)) > 0
 }
 
-// Same reports whether two statuses say the same.
+// Same reports whether two statuses are equal.
 func Same(a, b *corev1.ResourceQuotaStatus) bool {
 	return equal(a.Hard, b.Hard) && equal(a.Used, b.Used) && (a.Hard == nil) == (b.Hard == nil) && (a.Used == nil) == (b.Used == nil)
 }

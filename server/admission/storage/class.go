@@ -35,7 +35,7 @@ func DefaultClass(objects admission.Objects) admission.Mutator {
 	}
 }
 
-// Resize lets claims grow only where their class says that it can make volumes grow.
+// Resize lets claims grow only if their class has allowVolumeExpansion.
 func Resize(objects admission.Objects) admission.Validator {
 	return admission.Check[*corev1.PersistentVolumeClaim]{
 		Writes: admission.Writes{Plugin: "PersistentVolumeClaimResize", Operations: []admission.Operation{admission.Update}, Plural: claims},

@@ -202,7 +202,7 @@ func TestVersions(t *testing.T) {
 		versions []string
 		want     string
 	}{{nil, ""}, {[]string{"v2"}, ""}, {[]string{"v2", "v1beta1", "v1"}, "v1beta1"}, {[]string{"v1", "v1beta1"}, "v1"}} {
-		if got := spoken(c.versions); got != c.want {
+		if got := reviewVersion(c.versions); got != c.want {
 			t.Errorf("%v: %q", c.versions, got)
 		}
 	}

@@ -15,7 +15,7 @@ type Metrics struct {
 	calls, rejections, fails *prometheus.CounterVec
 }
 
-// NewMetrics makes metrics by the names that dashboards know.
+// NewMetrics returns metrics with the names of a stock server.
 func NewMetrics() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_admission_" + name, Help: help}, labels)

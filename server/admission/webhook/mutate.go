@@ -89,7 +89,7 @@ func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *admi
 	return err
 }
 
-// apply changes the object as a webhook wants it.
+// apply applies the patch of a webhook to the object.
 func (p *Mutating) apply(ctx context.Context, h *hook, v *view, s *shown, patch []byte, n *notes) (changed bool, err error) {
 	ops, err := apply.DecodeOperations(patch)
 	if err != nil {

@@ -48,8 +48,7 @@ func (s *shown) prepare(a *admission.Attributes) error {
 	return nil
 }
 
-// review returns the question about a write, under a uid of its own. The objects have
-// been prepared.
+// review returns the AdmissionReview of a write, with a new UID. The objects are in the target's version.
 func (s *shown) review(a *admission.Attributes, version string) (types.UID, []byte, error) {
 	uid := uuid.NewUUID()
 	own := metav1.GroupVersionKind(criteria.Kind(a.Resource, a.Subresource))
@@ -89,8 +88,7 @@ func userInfo(a *admission.Attributes) authenticationv1.UserInfo {
 	return info
 }
 
-// decode reads an answer, which comes from elsewhere. One without a kind is for
-// verify to refuse, as stock servers do.
+// decode decodes an untrusted answer. verify refuses one without a kind, as a stock server does.
 func decode(data []byte, version string) (*admissionv1.AdmissionReview, error) {
 	var meta metav1.TypeMeta
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
@@ -119,7 +117,7 @@ func statusError(data []byte) error {
 		return err
 	}
 	if st.Status == metav1.StatusSuccess {
-		return nil // the reason is not given
+		return nil // without a reason
 	}
 	return &apierrors.StatusError{ErrStatus: st}
 }
@@ -197,7 +195,7 @@ func (w *answer) report(hook string, a *admission.Attributes) {
 	}
 }
 
-// denial returns the refusal that a webhook wants, as far as it can be one.
+// denial returns the error for a refusal by a webhook, if its status is valid for one.
 func denial(hook string, result *metav1.Status) *apierrors.StatusError {
 	st := metav1.Status{}
 	if result != nil {

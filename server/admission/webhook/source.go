@@ -32,7 +32,7 @@ type hook struct {
 	quiet                   bool          // it may be called for dry runs
 	declared                bool          // its side effects are
 	speaks                  string        // a version that is spoken here
-	mutates, again          bool          // it may change objects; it wants to see them again
+	mutates, again          bool          // it may change objects; its reinvocation policy is IfNeeded
 
 	once sync.Once
 	list *conditions.List
@@ -133,7 +133,7 @@ func newHook(configuration string, index int, w *admissionregistrationv1.Mutatin
 		id: fmt.Sprintf("%s/%d", configuration, index), name: w.Name, configuration: configuration, target: targetOf(&w.ClientConfig),
 		criteria: criteria.OfRules(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector), conditions: w.MatchConditions,
 		ignores:  w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
-		declared: w.SideEffects != nil, speaks: spoken(w.AdmissionReviewVersions),
+		declared: w.SideEffects != nil, speaks: reviewVersion(w.AdmissionReviewVersions),
 		again: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
 	}
 	if e := w.SideEffects; e != nil {
@@ -145,9 +145,8 @@ func newHook(configuration string, index int, w *admissionregistrationv1.Mutatin
 	return h
 }
 
-// spoken returns the version of reviews that a webhook likes best of those that there are;
-// "" if it knows none.
-func spoken(versions []string) string {
+// reviewVersion returns the first supported version in a webhook's reviewVersions; "" if there is none.
+func reviewVersion(versions []string) string {
 	for _, v := range versions {
 		if v == "v1" || v == "v1beta1" {
 			return v

@@ -56,7 +56,7 @@ func exempt(r *kinds.Resource) bool { return r.Group == "admissionregistration.k
 type callError struct {
 	hook string
 	err  error
-	code int // as metrics know it
+	code int // label of metrics
 }
 
 func (e *callError) Error() string {
@@ -104,7 +104,7 @@ func (v *view) as(ctx context.Context, t criteria.Target, cfg *Config) *shown {
 // changed drops the forms of the object before a change.
 func (v *view) changed() { v.shown = nil }
 
-// wants reports whether a webhook matches, and as which resource.
+// wants reports whether a webhook matches, and by which resource.
 func (k *asker) wants(ctx context.Context, h *hook, v *view) (*shown, error) {
 	target, meant, err := h.criteria.Match(ctx, v.a, k.cfg.Cluster)
 	if err != nil || !meant {

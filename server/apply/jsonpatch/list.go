@@ -9,7 +9,7 @@ type list struct {
 	n      int
 }
 
-// block is how many nodes a block of a list is made for.
+// block is the capacity of a new block of a list.
 const block = 1024
 
 // push adds a node at the end.

@@ -8,7 +8,7 @@ import (
 )
 
 // node is a value of a document: its text, until an operation reaches inside. A nil node is null. A value
-// that was opened is written with sorted keys, others as they came.
+// that was opened is written with sorted keys, others unchanged.
 type node struct {
 	src      *source // nil for null as a value of an operation
 	at, end  int     // of the text in src

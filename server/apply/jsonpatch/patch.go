@@ -16,11 +16,10 @@ func mostCopied(n int) int { return 2 * max(budget.DefaultObject, n) }
 // Patch is a JSON Patch (RFC 6902).
 type Patch []operation
 
-// operation is one of a patch, as it came.
+// operation is an operation of a patch, as decoded.
 type operation map[string]*stdjson.RawMessage
 
-// Decode reads a JSON Patch. Its errors are those of encoding/json, with the type names that clients know
-// from other servers.
+// Decode reads a JSON Patch. Its errors are those of encoding/json, with the type names of a stock server.
 func Decode(text []byte) (Patch, error) {
 	var p Patch
 	err := stdjson.Unmarshal(text, &p)
@@ -32,7 +31,7 @@ func Decode(text []byte) (Patch, error) {
 
 var typeNames = strings.NewReplacer("jsonpatch.operation", "jsonpatch.Operation")
 
-// ErrTest is that a test operation does not hold: the patch is not meant for the document.
+// ErrTest: a test operation failed.
 var ErrTest = errors.New("test failed")
 
 var (

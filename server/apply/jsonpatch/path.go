@@ -41,7 +41,7 @@ func (r *run) find(path string) (container *node, key string, err error) {
 // unescape undoes the escapes of paths (RFC 6901).
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// index reads the index of one of n elements.
+// index parses an index into n elements.
 func index(key string, n int) (int, error) {
 	i, err := strconv.Atoi(key)
 	if err != nil {

@@ -43,7 +43,7 @@ func (m *FieldManager) Apply(r *kinds.Resource, sub string, live kinds.Object, p
 	return merged, clean, err
 }
 
-// tryReapply asks the planned way.
+// tryReapply tries the fast path.
 func (m *FieldManager) tryReapply(a application) (obj kinds.Object, err error) {
 	err = m.quickly(a.resource, a.live, func() error {
 		obj, err = m.planned.reapply(a)

@@ -15,10 +15,9 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 )
 
-// ReadTree reads the body of an apply, YAML or JSON. A number that is written without
-// fraction and exponent is an int64 where it fits, as in objects that come otherwise; a
-// float64 would be none to the schemas of custom resources, and lose digits.
-// Nothing at all is an object without fields.
+// ReadTree reads the body of an apply, YAML or JSON. A number without fraction and exponent becomes an int64 if it fits,
+// as in decoded objects; a float64 would be no integer to the schemas of custom resources, and lose digits. An empty
+// body is an object without fields.
 func ReadTree(body []byte) (map[string]any, error) {
 	tree := map[string]any{}
 	if isLargeJSON(body) {
@@ -43,7 +42,7 @@ func ReadTree(body []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// isLargeJSON tells bodies that are not read as YAML, which takes some 400 bytes for each value.
+// isLargeJSON reports whether to read a body as JSON and not as YAML, which takes some 400 bytes for each value.
 func isLargeJSON(body []byte) bool { return budget.Large(len(body)) && stdjson.Valid(body) }
 
 // RepeatedFields finds fields that the body of an apply has twice, which a stock server

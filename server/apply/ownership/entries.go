@@ -12,14 +12,13 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// maxUpdaters is how many entries of writes that are no applies an object keeps before the
-// oldest are joined, as on a stock server.
+// maxUpdaters limits the entries of updates of an object; the oldest are merged, as on a stock server.
 const maxUpdaters = 10
 
 // joinedUpdaters is the manager of the entry that the library joins the oldest into.
 const joinedUpdaters = "ancient-changes"
 
-// isReset tells the list by which a client clears the record.
+// isReset reports whether a list clears the record.
 func isReset(entries []metav1.ManagedFieldsEntry) bool {
 	if len(entries) != 1 {
 		return false

@@ -51,7 +51,7 @@ func (k *keysCheck) list(s merging.Schema, list []any, path string) {
 		m, isMap := v.(map[string]any)
 		if len(keys) > 0 {
 			if !isMap {
-				return // the library says so
+				return // the library returns the error
 			}
 			var pairs []string
 			for _, key := range slices.Sorted(slices.Values(keys)) {

@@ -10,18 +10,16 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// The library keeps the members of a map or a list in a sorted slice, into which it puts
-// them one by one: with n of them side by side that is n*n/2 moves, and nothing ends it.
-// Ten thousand take a quarter of a second, a hundred thousand half a minute. So all that it
-// is given is looked at before. Plans need no such limits, but they merge no applies.
+// The library keeps the members of a map or a list in a sorted slice, into which it inserts them one by one: n members cost
+// n*n/2 moves, and nothing cancels that. Ten thousand take a quarter of a second, a hundred thousand half a minute. So
+// this file checks all input of the library. Plans need no such limits.
 
 // maxMoves bounds the squares of the numbers of members side by side, added up over a whole
 // object: 20,000 members in one place, or as much of many smaller ones as a body can hold.
 const maxMoves = 400_000_000
 
-// maxOwned bounds the number of entries of managed fields times the bytes of all their
-// sets: a second or two. The library goes through all others for each applier, and
-// joins all sets of updaters that are too many, one by one.
+// maxOwned bounds the number of entries of managed fields times the bytes of all their sets: a second or two. The library
+// visits all others for each applier, and merges the sets of surplus updaters one by one.
 const maxOwned = 16 << 20
 
 // checkFields refuses an object that has too many fields side by side. v is a tree or a
@@ -126,7 +124,7 @@ func afterItems(v reflect.Value, left int) int {
 	return left
 }
 
-// isFlat tells types whose values have no members.
+// isFlat reports whether the values of a type have no members.
 func isFlat(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Array, reflect.Struct:

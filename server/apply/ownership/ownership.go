@@ -41,7 +41,7 @@ import (
 const (
 	Planned  = "planned"
 	Standard = "standard"
-	Failed   = "failed" // a panic in the planned way, by which one more write goes the standard way
+	Failed   = "failed" // a panic in the fast path, after which the library handled the write
 )
 
 // Config configures a FieldManager.
@@ -108,8 +108,8 @@ type write struct {
 }
 
 // AfterCreate sets the managed fields of an object that is about to be created:
-// manager owns all it holds. Entries that the client sent are kept as far as they
-// make sense. sub is "" or the subresource that the request went to.
+// manager owns all of its fields. Valid entries that the client sent are kept. sub is "" or the subresource of the
+// request.
 func (m *FieldManager) AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error {
 	w := write{resource: r, subresource: sub, old: m.nothing(r, obj), new: obj, created: true, manager: manager, now: now}
 	return m.after(w)
@@ -147,7 +147,7 @@ func (m *FieldManager) after(w write) error {
 	obj := w.new
 	w.entries, w.fromOld = recordFor(w.subresource, w.old, obj)
 	if len(w.entries) == 0 && w.old.GetUID() != "" {
-		// Ownership of this object was given up; the next apply takes it up again.
+		// This object has no ownership record; the next apply starts one.
 		obj.SetManagedFields(nil)
 		return nil
 	}
@@ -168,7 +168,7 @@ func recordFor(sub string, old, obj kinds.Object) (entries []metav1.ManagedField
 	return sent, false
 }
 
-// track asks one way or the other.
+// track calls the fast path or the library.
 func (m *FieldManager) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	if s := w.resource.Sub(w.subresource); s != nil && s.Scale != nil {
 		m.count(Standard)
@@ -185,7 +185,7 @@ func (m *FieldManager) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	return m.standard.track(w.alone())
 }
 
-// alone returns a write with objects of its own.
+// alone returns a write with copies of the objects.
 func (w write) alone() write {
 	if w.created {
 		w.old = w.resource.New()
@@ -193,7 +193,7 @@ func (w write) alone() write {
 	return w
 }
 
-// tryPlanned asks the planned way.
+// tryPlanned tries the fast path.
 func (m *FieldManager) tryPlanned(w write) (entries []metav1.ManagedFieldsEntry, err error) {
 	err = m.quickly(w.resource, w.new, func() error {
 		entries, err = m.planned.track(w)
@@ -202,8 +202,8 @@ func (m *FieldManager) tryPlanned(w write) (entries []metav1.ManagedFieldsEntry,
 	return entries, err
 }
 
-// quickly calls fn, which asks the planned way about an object of obj's type, and turns a
-// panic there into a case that is not supported, for all objects of the type from now on.
+// quickly calls fn, which uses the fast path for an object of obj's type, and converts a panic to ErrUnsupported, for all
+// objects of the type from then on.
 func (m *FieldManager) quickly(r *kinds.Resource, obj kinds.Object, fn func() error) (err error) {
 	t := reflect.TypeOf(obj)
 	if _, failed := m.failed.Load(t); failed {

@@ -40,7 +40,7 @@ func (p *planned) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	return w.record(changes, memory)
 }
 
-// fewEntries is how many entries are compared pair by pair.
+// fewEntries is the number of entries up to which pairs are compared.
 const fewEntries = 8
 
 // planEntries tells records that plans can go on with: all entries are for one version of

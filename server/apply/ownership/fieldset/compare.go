@@ -2,9 +2,8 @@ package fieldset
 
 import "reflect"
 
-// Changes returns the paths in which b differs from a: those that were added or changed
-// are members, those that are gone are not. Both are structs of the plan's type. The set
-// lives in memory.
+// Changes returns the paths in which b differs from a: added and changed paths are members, removed paths are not. Both are
+// structs of the plan's type. The set is allocated in memory.
 func (p *Plan) Changes(memory *Memory, a, b reflect.Value) (Set, error) {
 	if p.root.form != formStruct {
 		return nil, ErrUnsupported
@@ -59,7 +58,7 @@ func (c *comparer) value(n *node, element string, a, b value) {
 	}
 }
 
-// inside compares the parts of two values that have owners of their own.
+// inside compares the separately owned parts of two values.
 func (c *comparer) inside(n *node, a, b value) {
 	if a.presence != present && b.presence != present {
 		return
@@ -122,7 +121,7 @@ func (c *comparer) strings(a, b map[string]string) {
 	}
 }
 
-// items compares two lists of items with owners of their own, whatever their order.
+// items compares two lists of separately owned items, in any order.
 func (c *comparer) items(n *node, a, b value) {
 	if a.presence == present && b.presence == present && c.equalItems(n, a, b) {
 		return

@@ -21,7 +21,7 @@ func elementsOf(n *node, list value) (out []string, ok bool) {
 	return out, distinct(out)
 }
 
-// few is how many elements are looked through faster than a map of them is made.
+// few is the number of elements up to which a scan is faster than building a map.
 const few = 32
 
 // distinct reports whether no element occurs twice.
@@ -133,7 +133,7 @@ func appendScalar(b []byte, v reflect.Value) ([]byte, bool) {
 	return b, false
 }
 
-// plainText tells strings that JSON spells without escapes, however it is written.
+// plainText reports whether a string has no escapes in any JSON encoding.
 func plainText(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&' {

@@ -15,7 +15,7 @@ var memories = sync.Pool{New: func() any { return &Memory{} }}
 // NewMemory takes memory from a pool. Release it.
 func NewMemory() *Memory { return memories.Get().(*Memory) }
 
-// maxPooled is how many branches a Memory that goes back to the pool may have room for.
+// maxPooled limits the capacity of a Memory that returns to the pool, in branches.
 const maxPooled = 1 << 10
 
 // maxText is the longest text for which it has room.

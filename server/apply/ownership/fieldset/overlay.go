@@ -39,14 +39,14 @@ type overlay struct {
 	named           bool // the body names the object
 }
 
-// deepest is how deep a value nests that is not looked into.
+// deepest limits the nesting of a value that is skipped.
 const deepest = 100
 
-// skip goes over a value.
+// skip skips a value.
 func (o *overlay) skip(at int) int { return scan.Loose.Value(o.body, at, deepest) }
 
-// says tells a string without escapes.
-func (o *overlay) says(at, end int, text string) bool {
+// isText reports whether a string without escapes equals a text.
+func (o *overlay) isText(at, end int, text string) bool {
 	return end-at == len(text)+2 && o.body[at] == '"' && string(o.body[at+1:end-1]) == text
 }
 
@@ -89,7 +89,7 @@ func (o *overlay) metadata(f *nodeField, at int, live, want value) int {
 			if len(name) == len("name") {
 				is, o.named = o.name, true
 			}
-			if end < 0 || !o.says(at, end, is) {
+			if end < 0 || !o.isText(at, end, is) {
 				return -1
 			}
 			return end
@@ -111,8 +111,7 @@ func (o *overlay) field(n *node, name []byte, at int, live, want value) int {
 	return o.value(f.node, f.element, false, at, live.field(f), want.field(f))
 }
 
-// value sets the value at one path. A parent that is a list or a map without fields of its own is owned as
-// well as its fields.
+// value sets the value at one path. A parent list or map without separate fields is owned as well as its fields.
 func (o *overlay) value(n *node, element string, inMapOrList bool, at int, live, want value) int {
 	if live.presence != present || want.presence != present {
 		return -1
@@ -192,8 +191,8 @@ func (n *node) field(name []byte) *nodeField {
 	return nil
 }
 
-// longestKey is how long a name may be that the reader of YAML takes for one, with room for
-// each of its bytes to be written in six.
+// longestKey is the longest name that the YAML reader accepts, with up to six bytes for each of its
+// bytes.
 const longestKey = 1000 / 6
 
 // entries sets entries of a map, whose values have no owners inside.

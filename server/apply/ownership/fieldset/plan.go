@@ -10,11 +10,10 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// Plan says how two objects of a Go type are compared. It is immutable.
+// Plan is a compiled comparison of two objects of a Go type. It is immutable.
 type Plan struct{ root *node }
 
-// Plans compiles plans when they are first asked for, and keeps them. It is safe for
-// concurrent use; the zero value is ready.
+// Plans compiles plans on first use, and caches them. It is safe for concurrent use; the zero value is ready to use.
 type Plans struct {
 	known sync.Map // planKey -> *Plan
 	mu    sync.Mutex
@@ -60,8 +59,8 @@ func (p *Plans) Of(schemas *schema.Schemas, t reflect.Type, leaveOut []string) (
 	return plan, nil
 }
 
-// node is how the values of one type are compared: a schema.Shape made ready for that.
-// Nodes are immutable and may be recursive.
+// node is the compiled comparison of the values of one type, derived from a schema.Shape. Nodes are immutable and may be
+// recursive.
 type node struct {
 	form   form
 	fields []nodeField // of formStruct

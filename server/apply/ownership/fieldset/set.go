@@ -1,7 +1,7 @@
 // Package fieldset finds the fields in which two objects of one Go type differ, and
 // computes with sets of fields as metadata.managedFields records them.
 //
-// It is the fast path of package ownership, and knows neither managers nor entries:
+// It is the fast path of package ownership, without managers and entries:
 //
 //	Plans.Of       a plan for a Go type, compiled from schema.Shape once and then cached
 //	Plan.Changes   compares two objects as the plan says: a Set of added, changed and
@@ -122,8 +122,8 @@ func joined(a, b *branch) branch {
 	return out
 }
 
-// MayMention reports whether the text of a set can hold one of the changed paths. It is
-// quicker than parsing, and errs on the side of yes.
+// MayMention reports whether the text of a set may contain one of the changed paths. It is faster than parsing, and may
+// return true for a set without them.
 func (s Set) MayMention(text []byte) bool {
 	for i := range s {
 		if bytes.Contains(text, []byte(s[i].element)) {

@@ -46,7 +46,7 @@ func (o *overlay) spelledScalar(v reflect.Value, at int) int {
 	ok := false
 	switch c := o.body[at]; {
 	case c == '"' && v.Kind() == reflect.Slice:
-		ok = isBytes(v) && o.says(at, end, base64.StdEncoding.EncodeToString(v.Bytes()))
+		ok = isBytes(v) && o.isText(at, end, base64.StdEncoding.EncodeToString(v.Bytes()))
 	case c == '"':
 		ok = v.Kind() == reflect.String
 	case c == 't' || c == 'f':
@@ -134,7 +134,7 @@ func (o *overlay) spelledBySelf(n *node, v reflect.Value, at int) int {
 	switch n.codec {
 	case codecQuantity:
 		q := *pointerTo[resource.Quantity](v) // a copy, because it caches its text
-		ok = o.says(at, end, q.String())
+		ok = o.isText(at, end, q.String())
 	case codecIntOrString:
 		ok = (pointerTo[intstr.IntOrString](v).Type == intstr.String) == (o.body[at] == '"')
 	case codecTime, codecMicroTime, codecDuration:

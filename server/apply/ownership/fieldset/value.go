@@ -88,7 +88,7 @@ func fieldAt(v reflect.Value, index []int) reflect.Value {
 	return v.FieldByIndex(index)
 }
 
-// encodesNull tells values of types with JSON of their own that are null there.
+// encodesNull reports whether a value of a type with its own JSON encoding is null there.
 func encodesNull(n *node, v reflect.Value) bool {
 	switch n.codec {
 	case codecTime:
@@ -102,7 +102,7 @@ func encodesNull(n *node, v reflect.Value) bool {
 	return false
 }
 
-// pointerTo points to a value, or to a copy of one that is not addressable.
+// pointerTo returns a pointer to a value, or to a copy of one that is not addressable.
 func pointerTo[T any](v reflect.Value) *T {
 	if v.CanAddr() {
 		return v.Addr().Interface().(*T)
