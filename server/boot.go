@@ -18,8 +18,8 @@ const (
 	stageServing
 )
 
-// hooks are the steps of the start, under the names that monitoring knows from stock servers, each with the
-// stage that completes it here.
+// hooks are the steps of the start, under the names of a stock server's post-start hooks, each with the stage that
+// completes it here.
 var hooks = []struct {
 	name  string
 	after int32

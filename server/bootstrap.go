@@ -56,7 +56,7 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.service(ctx); err != nil || !o.advertises() {
+	if err := o.service(ctx); err != nil || !o.canAdvertise() {
 		return err
 	}
 	o.find("endpoints", metav1.NamespaceDefault, "kubernetes")
@@ -70,7 +70,7 @@ func (o *ownObjects) keep(ctx context.Context) error {
 	if err := o.namespaces(ctx); err != nil {
 		return err
 	}
-	if err := o.service(ctx); err != nil || !o.advertises() {
+	if err := o.service(ctx); err != nil || !o.canAdvertise() {
 		return err
 	}
 	if o.cache.Get("endpoints", metav1.NamespaceDefault, "kubernetes") != nil && o.cache.Get("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes") != nil {
@@ -120,8 +120,8 @@ func (o *ownObjects) service(ctx context.Context) error {
 	return nil
 }
 
-// advertise adds this server to the endpoints of the kubernetes Service.
-func (o *ownObjects) advertises() bool {
+// canAdvertise reports whether this server can add itself to the endpoints of the kubernetes Service.
+func (o *ownObjects) canAdvertise() bool {
 	return o.cfg.Bootstrap.ServiceIP != nil && o.cfg.Bootstrap.AdvertiseIP != nil
 }
 

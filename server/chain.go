@@ -210,8 +210,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.failIn(w, r, err, s.forms())
 }
 
-// failPlainly is fail for paths whose errors, as in a stock server, can have any form but CBOR.
-func (s *Server) failPlainly(w http.ResponseWriter, r *http.Request, err error) {
+// failText is fail for paths whose errors, as in a stock server, can have any form but CBOR.
+func (s *Server) failText(w http.ResponseWriter, r *http.Request, err error) {
 	f := s.forms()
 	f.CBOR = false
 	s.failIn(w, r, err, f)

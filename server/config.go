@@ -46,7 +46,7 @@ type Config struct {
 	Authenticator authx.Authenticator // default: made by Authenticate
 	Authorizer    authx.Authorizer
 	TLS           *tls.Config
-	Listener      net.Listener // plain TCP; closed by Run. If it and TLS are nil, requests come through Handler only
+	Listener      net.Listener // plain TCP; closed by Run. If it and TLS are nil, requests arrive only through Handler
 
 	// Authenticate makes the authenticator of a server and the reviewer of tokens, for those that read the
 	// server's objects. New calls it once.
@@ -231,7 +231,7 @@ func (c *Config) complete() error {
 func (c *Config) Usual(services []netip.Prefix) {
 	if c.Feature("APIServerIdentity") {
 		host, err := os.Hostname()
-		if err != nil { // the host name is unknown: the server is the only one of its host
+		if err != nil { // without a host name, the server counts as the only one on its host
 			host = c.Address
 		}
 		c.Controllers.Host, c.Controllers.StorageVersions = host, c.Feature("StorageVersionAPI")

@@ -27,12 +27,12 @@ const defaultWriters = 16
 // priority levels, and the APIServices of the groups that it serves. It changes existing objects only to
 // correct the specs of APIServices that the server manages.
 func (o *ownObjects) defaults(ctx context.Context) error {
-	var lacking []func(context.Context) error
+	var missingObjects []func(context.Context) error
 	add := func(agent, storage, path, name string, obj any) {
 		if o.find(storage, "", name) != nil {
 			return
 		}
-		lacking = append(lacking, func(ctx context.Context) error {
+		missingObjects = append(missingObjects, func(ctx context.Context) error {
 			return o.tolerate(storage+"/"+name, o.createAs(ctx, agent, path, obj))
 		})
 	}
@@ -46,7 +46,7 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas(o.cfg.Release)...) {
 		const storage = "flowschemas.flowcontrol.apiserver.k8s.io"
 		if o.find(storage, "", f.Name) == nil {
-			lacking = append(lacking, func(ctx context.Context) error {
+			missingObjects = append(missingObjects, func(ctx context.Context) error {
 				return o.tolerate(storage+"/"+f.Name, o.createSchema(ctx, flow+"flowschemas", f))
 			})
 		}
@@ -54,11 +54,11 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 	for name, local := range o.locals() {
 		add(apiserverAgent, apiServices, apiServicesPath, name, local)
 		if changed := o.changedLocal(local); changed != nil {
-			lacking = append(lacking, func(ctx context.Context) error { return o.restoreLocal(ctx, changed) })
+			missingObjects = append(missingObjects, func(ctx context.Context) error { return o.restoreLocal(ctx, changed) })
 		}
 	}
 	for _, name := range o.unserved() {
-		lacking = append(lacking, func(ctx context.Context) error {
+		missingObjects = append(missingObjects, func(ctx context.Context) error {
 			err := o.api.Call(ctx, apiserverAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil)
 			if isReason(err, metav1.StatusReasonNotFound) {
 				return nil
@@ -66,7 +66,7 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 			return err
 		})
 	}
-	if err := access.InParallel(ctx, defaultWriters, lacking); err != nil {
+	if err := access.InParallel(ctx, defaultWriters, missingObjects); err != nil {
 		return fmt.Errorf("default objects: %w", err)
 	}
 	return nil
@@ -88,8 +88,8 @@ func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 	return found
 }
 
-// changedLocal returns the APIService of a served group as it should be, if somebody has changed its spec but
-// not the label by which the server manages it; otherwise nil.
+// changedLocal returns the correct APIService of a served group if a client has changed its spec but not the label by
+// which the server manages it; otherwise nil.
 func (o *ownObjects) changedLocal(local *apiregistrationv1.APIService) *apiregistrationv1.APIService {
 	item := o.cache.Get(apiServices, "", local.Name)
 	if item == nil || item.Err() != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.OnStart {

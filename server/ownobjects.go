@@ -43,14 +43,14 @@ type ownObjects struct {
 // check and the metric show their number.
 const mostLogged = 20
 
-// defaultPolicy stands for all roles and bindings that every cluster has.
+// defaultPolicy represents all default roles and bindings.
 const defaultPolicy = "the default policy"
 
-// healEvery is the interval between attempts to write the cluster's own objects after a failure; the first
-// ones after a start come sooner.
+// healEvery is the interval between attempts to write the default objects after a failure; the first attempts after
+// a start follow sooner.
 const healEvery = 10 * time.Second
 
-// find finds one of the cluster's own objects, and records that it is one.
+// find reads a default object, and records its key.
 func (o *ownObjects) find(storage, namespace, name string) *cache.Item {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,8 +156,8 @@ func retryWrites(ctx context.Context, over <-chan struct{}, try func(context.Con
 	}
 }
 
-// keyUnavailable reports whether an answer says that a value cannot be encrypted at present. The answer has only the
-// text of its cause.
+// keyUnavailable reports whether an answer means that the encryption key is unavailable. The answer has only the text
+// of its cause.
 func (o *ownObjects) keyUnavailable(err error) bool {
 	return o.cfg.Store.Sealed() && strings.Contains(err.Error(), sqlstore.ErrKeyUnavailable.Error())
 }
@@ -185,8 +185,8 @@ func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *c
 	}})
 }
 
-// lacking names the cluster's own objects that are unreadable, and those that are missing because of others.
-func (o *ownObjects) lacking(list []cache.CorruptItem) (unread, missing []string) {
+// missingObjects names the default objects that are unreadable, and those that are missing because of others.
+func (o *ownObjects) missingObjects(list []cache.CorruptItem) (unread, missing []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range list {
@@ -201,7 +201,7 @@ func (o *ownObjects) lacking(list []cache.CorruptItem) (unread, missing []string
 // the names of the cluster's own objects; the other names to clients that may read this single check.
 func (o *ownObjects) probeObjects(context.Context) error {
 	list := o.cache.Corrupt()
-	unread, missing := o.lacking(list)
+	unread, missing := o.missingObjects(list)
 	unchecked := o.unchecked.Load()
 	if len(list) == 0 && len(missing) == 0 && unchecked == nil {
 		return nil
@@ -233,7 +233,7 @@ func (o *ownObjects) probeObjects(context.Context) error {
 // heal retries writing the cluster's own objects while some of them are unreadable or unwritten, until all
 // exist. It logs the list of missing objects at growing intervals. keep restores deleted objects.
 func (o *ownObjects) heal(ctx context.Context) error {
-	wait, ill := healEvery, o.isIll()
+	wait, ill := healEvery, o.isIncomplete()
 	if ill {
 		wait = time.Second
 	}
@@ -245,8 +245,8 @@ func (o *ownObjects) heal(ctx context.Context) error {
 		}
 		wait = min(2*wait, healEvery)
 		var err error
-		if !ill && !o.isIll() {
-			if err = o.keep(ctx); err == nil && !o.isIll() {
+		if !ill && !o.isIncomplete() {
+			if err = o.keep(ctx); err == nil && !o.isIncomplete() {
 				continue
 			}
 		} else if err = o.locked(ctx); err == nil {
@@ -255,7 +255,7 @@ func (o *ownObjects) heal(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		ill = err != nil || o.isIll()
+		ill = err != nil || o.isIncomplete()
 		o.tell(ill, err)
 	}
 }
@@ -283,17 +283,17 @@ func (o *ownObjects) locked(ctx context.Context) error {
 	return nil
 }
 
-// tell reports the state of the cluster's own objects after a pass.
+// tell logs the state of the default objects after a pass.
 func (o *ownObjects) tell(ill bool, err error) {
-	unread, missing := o.lacking(o.cache.Corrupt())
+	unread, missing := o.missingObjects(o.cache.Corrupt())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case !ill:
-		o.cfg.Log.Info("the cluster's own objects are all there")
+		o.cfg.Log.Info("all default objects exist")
 		o.told, o.remind = nil, reminder{}
 	case o.remind.due(o.cfg.Clock()):
-		o.cfg.Log.Warn("the cluster's own objects are not all there yet; that is tried again", "unread", len(unread), "unwritten", len(missing), "error", err)
+		o.cfg.Log.Warn("some default objects are missing; trying again", "unread", len(unread), "unwritten", len(missing), "error", err)
 	}
 }
 
@@ -313,7 +313,7 @@ func (r *reminder) due(now time.Time) bool {
 	return true
 }
 
-func (o *ownObjects) isIll() bool {
-	unread, missing := o.lacking(o.cache.Corrupt())
+func (o *ownObjects) isIncomplete() bool {
+	unread, missing := o.missingObjects(o.cache.Corrupt())
 	return len(unread)+len(missing) > 0
 }

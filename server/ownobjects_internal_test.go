@@ -91,7 +91,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 	o.missing = nil
 	o.tell(false, nil)
 	pass()
-	if n := strings.Count(out.String(), "level=ERROR"); n != 2*mostLogged || !strings.Contains(out.String(), "own objects are all there") {
+	if n := strings.Count(out.String(), "level=ERROR"); n != 2*mostLogged || !strings.Contains(out.String(), "all default objects exist") {
 		t.Errorf("after all were there, %d objects are named in all", n)
 	}
 	if err := o.tolerate("secrets/s0", errors.New("no space left")); err == nil {

@@ -183,7 +183,7 @@ func (s *Server) newDocuments() (err error) {
 	s.openapi.Others, s.openapi.Fail = s.elsewhere, s.fail
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: c.Catalogue, Follow: func() { s.Custom.Follow() }, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(), VersionCodecs: s.forms().Versions(),
-		Compress: c.Feature("APIResponseCompression"), NoHashes: !c.Feature("StorageVersionHash"), Single: !c.Feature("AggregatedDiscoveryEndpoint"), OnlyV2: c.Feature("AggregatedDiscoveryRemoveBetaType"), Address: c.Address, Version: c.Version, Fail: s.failPlainly,
+		Compress: c.Feature("APIResponseCompression"), NoHashes: !c.Feature("StorageVersionHash"), Single: !c.Feature("AggregatedDiscoveryEndpoint"), OnlyV2: c.Feature("AggregatedDiscoveryRemoveBetaType"), Address: c.Address, Version: c.Version, Fail: s.failText,
 	})
 	if err != nil {
 		return fmt.Errorf("discovery: %w", err)

@@ -33,7 +33,7 @@ type front struct {
 	leaving atomic.Bool // requests are refused from now on
 }
 
-// idleFor is how long a connection may stay without a request.
+// idleFor is the idle timeout of connections.
 const idleFor = 3 * time.Minute
 
 // open starts serving.
@@ -236,7 +236,7 @@ func (s *Server) waitIdle(ctx context.Context) {
 	}
 }
 
-// quietLog logs messages of net/http at a level at which clients that hang up do not matter.
+// quietLog logs the messages of net/http, most of which are about clients that disconnect.
 func quietLog(to *slog.Logger) *log.Logger { return log.New(waitIdle{to}, "", 0) }
 
 type waitIdle struct{ to *slog.Logger }

@@ -38,7 +38,7 @@ type Event struct {
 	Annotations              map[string]string          `json:"annotations,omitempty"`
 }
 
-// AuthenticationMetadata says how the user of a request was authenticated.
+// AuthenticationMetadata describes the authentication of a request's user.
 type AuthenticationMetadata struct {
 	ImpersonationConstraint string `json:"impersonationConstraint,omitempty"`
 }

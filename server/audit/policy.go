@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// Level is how much of a request an event holds.
+// Level determines the part of a request that an event contains.
 type Level string
 
 // The levels, each holding more than the one before.
@@ -41,8 +41,8 @@ const (
 
 var stages = []string{string(RequestReceived), string(ResponseStarted), string(ResponseComplete), string(Panic)}
 
-// Policy says which requests are recorded, and how. The first rule that matches
-// decides; a request that none matches is not recorded.
+// Policy selects the requests to record, and their level. The first rule that matches
+// decides; a request that no rule matches is not recorded.
 type Policy struct {
 	OmitStages        []Stage `json:"omitStages,omitempty"`
 	OmitManagedFields bool    `json:"omitManagedFields,omitempty"`

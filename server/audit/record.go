@@ -17,21 +17,21 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// Auditor records requests as its policy says.
+// Auditor records requests by its policy.
 type Auditor struct {
 	Policy  *Policy
 	Sinks   []Sink
 	Metrics *Metrics
 	Clock   func() time.Time
 
-	// MaxObject is how many bytes one object in an event may have: a larger one is left out, and the event says so. Default 4 MiB.
+	// MaxObject limits the bytes of an object in an event: a larger one is omitted, and the event is annotated. Default 4 MiB.
 	// It is set before the first request.
 	MaxObject int
 
 	held atomic.Int64
 }
 
-// MaxHeld is how many bytes of answers all requests under way keep for their events. Clients say how large these are.
+// MaxHeld limits the bytes of answers that all requests in flight hold for their events.
 const MaxHeld = 256 << 20
 
 // Largest is MaxObject or its default.

@@ -51,7 +51,7 @@ func (m *Metrics) Rejected() { m.rejected.Inc() }
 // Lost counts events that a backend could not keep.
 func (m *Metrics) Lost(backend string, n int) { m.errors.WithLabelValues(backend).Add(float64(n)) }
 
-// Sender delivers a batch of events, or says why it could not.
+// Sender delivers a batch of events, or returns an error.
 type Sender interface {
 	Name() string
 	Send(ctx context.Context, events [][]byte) error
@@ -102,8 +102,8 @@ func (b *Blocking) Take(event []byte) error {
 	return nil
 }
 
-// MaxKept is how many bytes of events a Batch keeps, those that are being sent
-// included: clients say how large the bodies in them are.
+// MaxKept limits the bytes of events that a Batch holds, including those that are being sent: clients determine the
+// sizes of the bodies in them.
 const MaxKept = 256 << 20
 
 // Batch keeps events for a loop that sends them. A full buffer loses events, as does one
@@ -121,7 +121,7 @@ type Batch struct {
 	kept  atomic.Int64 // bytes
 }
 
-// Start makes the buffer. Take and Run come after it.
+// Start allocates the buffer. Call it before Take and Run.
 func (b *Batch) Start(buffer int) { b.queue = make(chan []byte, buffer) }
 
 // Take implements Sink.

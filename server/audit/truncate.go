@@ -36,8 +36,8 @@ func (t *Truncate) Take(event []byte) error {
 	return t.Sink.Take(small)
 }
 
-// withoutBodies leaves the objects out of an event and says so in it. An event that
-// never had any stays as it is.
+// withoutBodies removes the objects from an event and annotates it. It does not change an event without
+// objects.
 func withoutBodies(line []byte) ([]byte, error) {
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// webhookTries is how often a list is posted while that fails.
+// webhookTries limits the attempts to post a list.
 const webhookTries = 5
 
 // Webhook posts lists of events to a server, and tries again while that fails.

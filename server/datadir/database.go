@@ -24,8 +24,8 @@ func (e *MissingError) Error() string {
 		"or fill a new one with `rowlock store restore`, or start without any object with --init", e.Path)
 }
 
-// begin remembers of a new folder that it has had no database so far. A folder that has
-// a signing key but no such memory comes from elsewhere, or from before it was kept.
+// begin records that a new folder has had no database so far. A folder that has a signing key but no such record comes
+// from another place, or from an older release.
 func (d *Dir) begin() error {
 	if _, err := os.Stat(d.ServiceAccount); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -54,7 +54,7 @@ func (d *Dir) Expect(file string) error {
 	if info, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return &MissingError{Path: file, Used: known[name]}
 	}
-	return nil // anything else opening it tells better
+	return nil // opening it returns a better error
 }
 
 // Used remembers a database file that is in use.

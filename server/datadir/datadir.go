@@ -33,12 +33,12 @@ type Dir struct {
 	AdminCert       string
 	AdminKey        string
 	AdminKubeconfig string
-	Database        string // where SQLite lives unless --store says otherwise
+	Database        string // the path of the SQLite database without --store
 
 	// Shared means that another server serves with this folder, in whose name the kubeconfig is.
 	Shared bool
 
-	front   *FrontProxy // nil until it is asked for
+	front   *FrontProxy // nil until first use
 	mu      sync.Mutex  // of the folder's content, while it changes
 	options Options
 	release func() error // of the memory or the folder; nil: there is nothing to release
@@ -87,7 +87,7 @@ func Open(path string, o Options) (*Dir, error) {
 		AdminCert:      in("admin.crt"), AdminKey: in("admin.key"),
 		AdminKubeconfig: in("admin.kubeconfig"), Database: in("rowlock.db"), options: o,
 	}
-	release, err := alone(abs)
+	release, err := lockExclusive(abs)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -149,7 +149,7 @@ func adminTemplate() *x509.Certificate {
 const authorityName = "rowlock-ca"
 
 func (d *Dir) authority(now time.Time) (*pair, error) {
-	if err := d.takeOver(); err != nil {
+	if err := d.finishSuccession(); err != nil {
 		return nil, err
 	}
 	return authority(authorityName, d.CACert, d.CAKey, now)

@@ -11,7 +11,7 @@ import (
 // FrontProxyName is the common name of a server's certificate for aggregated servers.
 const FrontProxyName = "front-proxy-client"
 
-// FrontProxy are the files by which aggregated servers know a server.
+// FrontProxy holds the files by which aggregated servers authenticate a server.
 type FrontProxy struct {
 	CACert, CAKey string
 	Cert, Key     string
@@ -26,7 +26,7 @@ func (d *Dir) FrontProxy(now time.Time) (*FrontProxy, error) {
 	if d.Path == "" { // it was made with all the rest
 		return d.front, nil
 	}
-	release, err := alone(d.Path)
+	release, err := lockExclusive(d.Path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -55,7 +55,7 @@ func (f *FrontProxy) fill(now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if ca, err = createCA(frontProxyAuthority, living(old, now), f.CACert, f.CAKey, ca.cert.NotBefore, now); err != nil {
+		if ca, err = createCA(frontProxyAuthority, unexpired(old, now), f.CACert, f.CAKey, ca.cert.NotBefore, now); err != nil {
 			return err
 		}
 	}

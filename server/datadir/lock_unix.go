@@ -30,10 +30,9 @@ func hold(path string) (release func() error, err error) {
 	}
 }
 
-// alone keeps other servers away from a folder while this one reads or changes several
-// of its files, until the result is called. Where a file system has no locks, nothing
-// keeps them away.
-func alone(path string) (release func(), err error) {
+// lockExclusive excludes other servers from a folder while this one reads or changes several of its files, until the
+// result is called. It has no effect on file systems without locks.
+func lockExclusive(path string) (release func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -32,9 +32,9 @@ func exclusive(path string) (syscall.Handle, error) {
 	return syscall.CreateFile(name, syscall.GENERIC_READ, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 }
 
-// alone excludes other servers from a folder while this one reads or changes several of its files, until the
+// lockExclusive excludes other servers from a folder while this one reads or changes several of its files, until the
 // result is called. It opens a file in it exclusively.
-func alone(path string) (release func(), err error) {
+func lockExclusive(path string) (release func(), err error) {
 	for {
 		h, err := exclusive(filepath.Join(path, "folder.lock"))
 		if err == nil {

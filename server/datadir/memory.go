@@ -77,7 +77,7 @@ func (d *Dir) Close() error {
 	return d.release()
 }
 
-// temporaryFiles is anonymousFiles in a folder of its own.
+// temporaryFiles is anonymousFiles in a new folder.
 func temporaryFiles(names []string) (paths []string, release func() error, err error) {
 	folder, err := os.MkdirTemp("", "rowlock-") // 0700
 	if err != nil {

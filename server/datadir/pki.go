@@ -33,8 +33,8 @@ func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 }
 
-// createCA makes a certificate authority that is good since a time, and writes both files;
-// chain goes behind it into the first.
+// createCA creates a certificate authority that is valid from a time, and writes both files; it appends chain to the
+// first.
 func createCA(name string, chain []byte, certPath, keyPath string, since, now time.Time) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,8 +55,8 @@ func authorityTemplate(name pkix.Name, since, now time.Time) *x509.Certificate {
 	}
 }
 
-// createLeaf makes a certificate for key usage by signing t with the CA; for a year, where t
-// does not say until when. chain goes behind it into the file.
+// createLeaf creates a certificate for key usage by signing t with the CA; for a year, if t has no end. It appends chain
+// to the file.
 func createLeaf(t *x509.Certificate, ca *pair, chain []byte, certPath, keyPath string, now time.Time) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

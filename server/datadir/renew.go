@@ -63,7 +63,7 @@ func (d *Dir) renew(now time.Time, succeed func() error) (changed []string, err 
 	if d.Path == "" { // the process ends before a certificate in memory does
 		return nil, nil
 	}
-	release, err := alone(d.Path)
+	release, err := lockExclusive(d.Path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -162,13 +162,13 @@ func (d *Dir) succeed(now time.Time, ended bool) error {
 		}
 		texts[i] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	}
-	bundle := append(texts[1], living(old, now)...)
+	bundle := append(texts[1], unexpired(old, now)...)
 	keyText, err := encodeKey(key)
 	if err != nil {
 		return err
 	}
 	// Until the key has its name, all of this can be left out without harm; from then on
-	// takeOver finishes it.
+	// finishSuccession finishes it.
 	for _, f := range []struct {
 		path string
 		data []byte
@@ -183,9 +183,9 @@ func (d *Dir) succeed(now time.Time, ended bool) error {
 	return os.Rename(d.nextCert(), d.CACert)
 }
 
-// takeOver finishes a succession that was cut short: a key that is the successor's
+// finishSuccession finishes a succession that was cut short: a key that is the successor's
 // already gets the certificates that go with it.
-func (d *Dir) takeOver() error {
+func (d *Dir) finishSuccession() error {
 	next, err := readCertificates(d.nextCert())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -206,8 +206,8 @@ func (d *Dir) takeOver() error {
 	return os.Rename(d.nextCert(), d.CACert)
 }
 
-// living returns the certificates that have not expired, as PEM.
-func living(list []*x509.Certificate, now time.Time) (text []byte) {
+// unexpired returns the certificates that have not expired, as PEM.
+func unexpired(list []*x509.Certificate, now time.Time) (text []byte) {
 	for _, c := range list {
 		if now.Before(c.NotAfter) {
 			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)

@@ -14,12 +14,11 @@ import (
 	"path/filepath"
 )
 
-// Serving finds a serving certificate and its key outside of a data folder, or makes both,
-// with the folder that they are in. The certificate is signed by an authority of its own,
-// whose key is forgotten and whose certificate goes behind it into the file, so that a
-// client can be given the file to trust.
+// Serving finds a serving certificate and its key outside of a data folder, or creates both, with their folder. A new
+// authority signs the certificate; its key is discarded, and its certificate is appended to the file, so that clients
+// can trust the file.
 func Serving(certPath, keyPath string, o Options) error {
-	if found, err := bothThere(certPath, keyPath); found {
+	if found, err := pairExists(certPath, keyPath); found {
 		return err
 	}
 	for _, path := range []string{certPath, keyPath} {
@@ -29,12 +28,12 @@ func Serving(certPath, keyPath string, o Options) error {
 	}
 	// Another server that starts with the same folder makes a pair too, and of two pairs one
 	// file each might be left.
-	release, err := alone(filepath.Dir(keyPath))
+	release, err := lockExclusive(filepath.Dir(keyPath))
 	if err != nil {
 		return err
 	}
 	defer release()
-	if found, err := bothThere(certPath, keyPath); found || err != nil {
+	if found, err := pairExists(certPath, keyPath); found || err != nil {
 		return err
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,8 +56,8 @@ func Serving(certPath, keyPath string, o Options) error {
 	return err
 }
 
-// bothThere reports whether a certificate and its key are there. One alone is an error.
-func bothThere(certPath, keyPath string) (bool, error) {
+// pairExists reports whether a certificate and its key are there. One alone is an error.
+func pairExists(certPath, keyPath string) (bool, error) {
 	_, certErr := os.Stat(certPath)
 	_, keyErr := os.Stat(keyPath)
 	switch noCert, noKey := errors.Is(certErr, fs.ErrNotExist), errors.Is(keyErr, fs.ErrNotExist); {

@@ -74,7 +74,7 @@ func (d *Dir) signer() (*pair, error) {
 	if d.Path == "" { // it is not changed
 		return loadPair(d.CACert, d.CAKey)
 	}
-	release, err := alone(d.Path)
+	release, err := lockExclusive(d.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -29,16 +29,16 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Storage is where definitions are.
+// Storage is the storage of definitions.
 const Storage = "customresourcedefinitions.apiextensions.k8s.io"
 
 const (
-	// restAs is how long the loop rests after following definitions on its own, as a multiple of the
+	// restAs is the pause of the loop after following definitions, as a multiple of the
 	// duration.
 	restAs = 10
 	// mostRest bounds that, for readers of the catalogue that do not call Follow.
 	mostRest = 100 * time.Millisecond
-	// unreadRest is how long the loop rests that came upon a definition that cannot be read.
+	// unreadRest is the pause of the loop after an unreadable definition.
 	unreadRest = 5 * time.Second
 )
 
@@ -67,7 +67,7 @@ type Follower struct {
 type served struct {
 	crd     *apiextensionsv1.CustomResourceDefinition // without schemas
 	digests Digests
-	item    atomic.Pointer[cache.Item] // whose text has the schemas; kept, however the cache packs it
+	item    atomic.Pointer[cache.Item] // its text has the schemas; referenced here even if the cache packs it
 	since   int64
 	*custom.Definition
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/custom"
 )
 
-// Digests tell schemas of versions apart, by the names of the versions.
+// Digests are digests of schemas, by the names of the versions.
 type Digests map[string]custom.Digest
 
 // Read reads a stored definition without the schemas of its versions, which are nearly all of
@@ -33,12 +33,12 @@ func Read(c codec.Codec, text []byte) (*apiextensionsv1.CustomResourceDefinition
 	return crd, of, err
 }
 
-// ruleWeight is how many bytes of text each rule of a schema, and each message expression, counts in addition
-// to its own: compiled it takes some 40 KB, however short it is.
+// ruleWeight is added to the bytes of each rule of a schema, and of each message expression: compiled it takes some
+// 40 KB, however short it is.
 const ruleWeight = 1500
 
-// readVersion reads one version of a stored definition, with its schema, and says how many
-// bytes that has, to which its rules are added.
+// readVersion reads one version of a stored definition with its schema, and returns the weight of the schema: its
+// bytes and its rules.
 func readVersion(text []byte, name string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error) {
 	err = fmt.Errorf("the definition has no version %s", name)
 	apiextensions.EachVersion(text, func(one *apiextensions.Stored) {

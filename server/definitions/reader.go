@@ -52,7 +52,7 @@ func (r *Reader) Read(c json.Codec, item *cache.Item) (*apiextensionsv1.CustomRe
 	return one.crd, one.digests, one.err
 }
 
-// reading finds the one of an item, or begins it.
+// reading returns the reading of an item in progress, or starts one.
 func (r *Reader) reading(item *cache.Item) *reading {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,7 @@ const (
 // Dial makes a connection.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Selector knows the proxies of networks. The nil one knows none.
+// Selector holds the proxies of networks. The nil Selector has none.
 type Selector struct {
 	dials map[string]Dial
 
@@ -98,8 +98,8 @@ type proxy struct {
 	connect             func(ctx context.Context) (tunnel, error)
 }
 
-// tunnel is a connection to a proxy, which can become one to somebody behind it. Where it
-// does not, it is closed.
+// tunnel is a connection to a proxy that becomes a connection to an address behind it. If that fails, it is
+// closed.
 type tunnel interface {
 	to(ctx context.Context, address string) (net.Conn, error)
 }

@@ -9,8 +9,8 @@ import (
 	konnectivity "sigs.k8s.io/apiserver-network-proxy/konnectivity-client/pkg/client"
 )
 
-// askGRPC makes a proxy of konnectivity's that listens at a socket. Each connection has a
-// tunnel of its own, which ends with it.
+// askGRPC returns the proxy of a konnectivity server that listens at a socket. Each connection has its own tunnel,
+// which ends with it.
 func askGRPC(socket string) *proxy {
 	p := &proxy{protocol: "grpc", transport: "uds"}
 	p.connect = func(ctx context.Context) (tunnel, error) {

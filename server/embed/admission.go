@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// Admission is a rule about writes. An error refuses the write: as it is where it is one of
-// k8s.io/apimachinery/pkg/api/errors, else as 403 with its text.
+// Admission is a rule for writes. An error refuses the write: the client gets an error of
+// k8s.io/apimachinery/pkg/api/errors unchanged, and any other as 403 with its text.
 type Admission struct {
 	Name string
 	// Mutate may change Write.Object in place, Validate gets the object as it will be stored. Either may be
@@ -34,10 +34,10 @@ type Write struct {
 	Object, Old runtime.Object
 	DryRun      bool
 	User        *authx.Identity
-	Warn        func(text string) // tells the client
+	Warn        func(text string) // adds a warning to the answer
 }
 
-// rule is an Admission as the server knows them.
+// rule is an Admission as an admission.Plugin.
 type rule struct{ Admission }
 
 // Name implements admission.Plugin.

@@ -38,10 +38,10 @@ import (
 
 const standardIssuer = "https://kubernetes.default.svc"
 
-// mostInMemory is how much may be stored where the program brings no store.
+// mostInMemory limits the size of the default store.
 const mostInMemory = 1 << 30
 
-// inMemory opens a store that is gone when it is closed.
+// inMemory opens a store in memory.
 func inMemory(context.Context) (sqlstore.Driver, error) {
 	return memory.New(memory.Config{MaxBytes: mostInMemory}).Open(), nil
 }
@@ -131,7 +131,7 @@ func (o *Options) address() string {
 	return localHost
 }
 
-// release returns the release that the server is to be.
+// release returns the release that the server emulates.
 func (o *Options) release() (release.Chosen, error) {
 	var emulated, minCompatibility []string
 	if o.Release != "" {

@@ -91,7 +91,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 		stop()
 	}
 	if ctx.Err() != nil {
-		err = nil // it was asked to end before it was ready
+		err = nil // it was stopped before it was ready
 	}
 	err = errors.Join(err, <-served)
 	c.direct.Close()
@@ -143,8 +143,8 @@ func (c *ControlPlane) Handler() http.Handler { return c.Server.Handler() }
 // Config is for clients in this process, which may do everything. It uses no network.
 func (c *ControlPlane) Config() *rest.Config { return c.As("system:admin", authx.GroupMasters) }
 
-// As is for clients in this process that are somebody, with the rights that this user and
-// these groups have.
+// As returns the configuration of clients in this process that act as a user, with the rights of the user and of the
+// groups.
 func (c *ControlPlane) As(user string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host: "http://" + localHost, Transport: c.direct.As(&authx.Identity{Name: user, Groups: groups}), QPS: -1,

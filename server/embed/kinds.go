@@ -51,7 +51,7 @@ func (k Kind) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kind %q: %w", k.Name, err)
 	}
-	// The server knows these better, and takes nothing about them but their types.
+	// The server has its own definitions of these; it uses only their types.
 	root.Properties["apiVersion"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	root.Properties["kind"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	root.Properties["metadata"] = apiextensionsv1.JSONSchemaProps{Type: "object"}
@@ -84,7 +84,7 @@ func (k Kind) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	}, nil
 }
 
-// definitions are those of the options and of their kinds.
+// definitions returns the definitions of the options and of their kinds.
 func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	list := o.Definitions
 	for _, k := range o.Kinds {

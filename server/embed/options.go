@@ -24,14 +24,14 @@ type Options struct {
 	// suite of package storetest. New calls it, and Close closes the result. Nil: everything is in memory, at
 	// most one GiB with past versions of objects, and is lost at the end.
 	Store func(ctx context.Context) (sqlstore.Driver, error)
-	// Retention is how long past versions of objects are kept; default 5 minutes. EventTTL
-	// is how long events are; default one hour.
+	// Retention is the retention of past versions of objects; default 5 minutes. EventTTL
+	// is the lifetime of events; default one hour.
 	Retention, EventTTL time.Duration
 	// Past serves past versions as the group history.rowlock.dev, to users that may get the objects.
 	Past bool
 
-	// Listener is where the API is served, with TLS. Run closes it. Both nil: requests come
-	// by Handler alone, from a listener of the program's own.
+	// The server serves the API with TLS on Listener, and Run closes it. Both nil: requests arrive only through Handler,
+	// from a listener of the program.
 	Listener net.Listener
 	TLS      *tls.Config
 	// Address is the host:port of the API for others; default that of Listener.
@@ -54,9 +54,9 @@ type Options struct {
 	AccountKey crypto.Signer
 	Issuer     string
 
-	// Kinds are kinds as Go types, Definitions kinds as CustomResourceDefinitions. They are
-	// served once Ready says so, and brought up to date in a store that has others by their
-	// names.
+	// Kinds are kinds as Go types, Definitions kinds as CustomResourceDefinitions. They are served once Ready
+	// returns. If the store has older ones of the same names, New updates
+	// them.
 	Kinds       []Kind
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 
@@ -65,8 +65,8 @@ type Options struct {
 	Admission                         []Admission
 	EnableAdmission, DisableAdmission []string
 
-	// Controllers are those that run, as --controllers names them; nil: "*". An empty list
-	// that is not nil: those alone that have no name there.
+	// Controllers are the names of the controllers to run, as in --controllers; nil: "*". An empty list that is not
+	// nil: only those without a name there.
 	Controllers []string
 
 	// Release is the Kubernetes release that the server behaves as, "1.33"; default "1.32".
@@ -76,7 +76,7 @@ type Options struct {
 
 	// FeatureGates, RuntimeConfig are as the flags of these names: NAME=true, KEY=false.
 	FeatureGates, RuntimeConfig []string
-	// ServiceNetworks are where addresses of services come from; none: 10.96.0.0/16.
+	// ServiceNetworks are the networks of services; none: 10.96.0.0/16.
 	ServiceNetworks []netip.Prefix
 
 	// MaxObjectBytes is the size of the largest object, as JSON: 1.5 MiB, the default, to 32 MiB.
@@ -84,7 +84,7 @@ type Options struct {
 
 	// Version is the API's version after v1.32.13+ or v1.36.2+; default "rowlock.embedded".
 	Version string
-	// Grace is how long requests under way may take to finish at the end; default a minute.
+	// Grace is the time for requests in flight at the end; default a minute.
 	Grace time.Duration
 	Log   *slog.Logger // nil: nothing is logged
 

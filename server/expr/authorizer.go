@@ -74,7 +74,7 @@ func (a *Authorizer) who() user.Info {
 // asker brings the questions of the library to the authorizer of the server.
 type asker struct{ *Authorizer }
 
-// Authorize implements authorizer.Authorizer. The library knows no context.
+// Authorize implements authorizer.Authorizer. The library passes no context.
 func (a asker) Authorize(_ context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
 	key := question(q)
 	if d, ok := a.known[key]; ok {

@@ -29,7 +29,7 @@ const (
 	BudgetConditions = limits.RuntimeCELCostBudgetMatchConditions // the match conditions of a policy or webhook
 )
 
-// MaxMessage is how many bytes a computed message may have.
+// MaxMessage limits the bytes of a computed message.
 const MaxMessage = limits.MaxEvaluatedMessageExpressionSizeBytes
 
 var always = version.MajorMinor(1, 0)

@@ -211,7 +211,7 @@ func (e *Evaluation) variable(name string, p *Program) ref.Val {
 		return types.NewErr("unable to get evaluation details of variable %q", name)
 	}
 	cost := costOf(details)
-	if e.cost += cost; e.cost < 0 { // more than a number can tell
+	if e.cost += cost; e.cost < 0 { // overflow
 		e.cost = math.MaxInt64
 	}
 	if err != nil {

@@ -51,7 +51,7 @@ func (madeTypes) Resolve(name string) (common.ResolvedType, bool) {
 	return nil, false
 }
 
-// madeType is one of them.
+// madeType is the type of an object of a mutation.
 type madeType struct{ of *types.Type }
 
 func (t madeType) isPatch() bool { return t.of.TypeName() == patchName }
@@ -165,7 +165,7 @@ func (m *made) ConvertToType(to ref.Type) ref.Val {
 	return types.NewErr("unsupported conversion into %v", to.TypeName())
 }
 
-// maxCompared is how many values the library compares to distinguish two objects.
+// maxCompared limits the values that the library compares to distinguish two objects.
 const maxCompared = 100_000
 
 // Equal implements ref.Val.

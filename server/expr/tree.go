@@ -20,7 +20,7 @@ import (
 // can make a much larger value, because it can use a list repeatedly.
 const MaxTree = budget.DefaultBody
 
-// maxOperations is how many operations one JSON patch may have.
+// maxOperations limits the operations of a JSON patch.
 const maxOperations = 10_000
 
 // Operation is an operation of a JSON patch. Value is decoded JSON.
@@ -110,7 +110,7 @@ func (t *treeMaker) mistyped() error {
 	return errors.New("type mismatch: " + strings.Join(t.wrong, "\n"))
 }
 
-// maxMistyped is how many wrong names an error lists.
+// maxMistyped limits the wrong names in an error.
 const maxMistyped = 10
 
 // made returns an object at a place where its type name must be path; "" is any.

@@ -36,7 +36,7 @@ type Config struct {
 	Users       seats.Limits // of each user
 	// Plain limits requests by their number alone, without classification.
 	Plain bool
-	// Patience is how long a request without a deadline may wait in a queue. Others wait
+	// Patience limits the wait of a request without a deadline in a queue. Others wait
 	// for a quarter of their time, a minute at most. 0: a quarter of a minute.
 	Patience  time.Duration
 	Catalogue *kinds.Catalogue             // nil: all requests take one seat
@@ -78,7 +78,7 @@ type Classifier struct {
 	counts  map[pair]*counts
 }
 
-// New makes a classifier that knows the mandatory schemas, and those in a cache.
+// New returns a classifier with the mandatory schemas, and those in a cache.
 func New(in *cache.Cache, config Config) *Classifier {
 	if config.Now == nil {
 		began := time.Now()
@@ -164,8 +164,8 @@ func (c *Classifier) Plain() bool { return c.config.Plain }
 // Now returns the time since some moment, by the clock of the seats.
 func (c *Classifier) Now() time.Duration { return c.config.Now() }
 
-// UIDs are those of the schema and the level, as values of headers that nobody may
-// change.
+// UIDs returns the UIDs of the schema and the level, as values of headers. Callers must not change
+// them.
 func (k *Class) UIDs() (schema, level []string) { return k.header[0], k.header[1] }
 
 // AssignSeats sets the level, the flow and the seats of a request: those of its class, or without a class those of all

@@ -82,7 +82,7 @@ func initialEvents(info *request.Info) bool {
 	return err == nil && ask
 }
 
-// telling gives a write seats after it, for its watchers.
+// telling adds seats to a write for the time after it, for its watchers.
 func (c *Classifier) telling(r *seats.Request, k *Class, info *request.Info) {
 	if info.Subresource == "token" && info.Resource == "serviceaccounts" {
 		return // no watcher is notified

@@ -57,7 +57,7 @@ type Checks struct {
 	failed   map[string]*ratelog.Line // for each check: anonymous clients may request it
 }
 
-// startup is how long a server may take to start before the log names the checks that are not ready.
+// startup is the time after which the log names the checks that are not ready.
 const startup = time.Minute
 
 // New makes Checks.
@@ -111,7 +111,7 @@ func Serves(path string) bool {
 	return first == "livez" || first == "readyz" || first == "healthz"
 }
 
-// ServeHTTP answers a path that Serves knows.
+// ServeHTTP answers requests for paths for which Serves returns true.
 func (c *Checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	group, name, single := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	checks := c.groups[group]

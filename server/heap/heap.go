@@ -1,23 +1,24 @@
-// Package heap decides how much garbage the process may pile up before it is
-// collected.
+// Package heap tunes the garbage collector of the process (debug.SetGCPercent) for a server that holds its objects in
+// memory.
 //
-// The runtime's rule, as much garbage as there are live bytes, is wrong at both
-// ends for a server that keeps its objects in memory: with few objects it collects
-// many times a second under load, with many it holds twice what it needs. So under
-// load there is a floor of headroom, and beyond it half of what lives, and never more than 256 MB. When the load
-// has gone, an eighth of that is enough, or half of what the collector has to look through,
-// if that is more: packed objects have no pointers. A start, which makes five times as much garbage as it keeps, may have as
-// much lying about as it keeps, and 256 MB too; one that knows how much it will keep collects nothing before that is there.
-// What lies about once nothing happens is collected then, and memory that is free goes
-// back to the system: the runtime would wait minutes, and thousands of idle watches keep the
-// stacks that they grew at their beginning. A minute after a load there is one more collection, for what
-// was kept until it had not been used for a while and was dropped since: no figure of the runtime shows that. What a start leaves behind goes back as soon as Run
-// begins, while the first requests are served. GOGC in the environment switches all this off.
+// The runtime's default, as much garbage as live bytes, is wrong at both ends: with few objects the collector runs many
+// times a second under load, with many the process holds twice the memory that it needs. The rules instead:
 //
-// All this is the process's: Run is for a program whose only purpose is one server, once in it,
-// from when that has read what it stores. A program that embeds servers has a garbage collector of its own.
+//   - Under load the heap may grow by a minimum headroom, beyond it by half of the live bytes, and by at most 256 MB.
+//   - After the load an eighth of that is enough, or half of the scannable bytes if that is more: packed objects have no
+//     pointers.
+//   - A start makes five times as much garbage as it retains. It may have as much garbage as live bytes, up to 256 MB;
+//     with Expect the collector does not run before the heap has the expected size.
+//   - When the process is idle, the collector runs once and free memory goes back to the system: the runtime would wait
+//     minutes, and thousands of idle watches would keep the stacks that they grew at their beginning.
+//   - A minute after a load the collector runs once more, for caches that expired since. Memory from the start goes back
+//     when Run begins.
 //
-// Goroutines: that of Start, ended by Startup.Run or its context; Run is for the program to start.
+// GOGC in the environment switches all this off. The settings apply to the whole process: Run is for a program whose only
+// purpose is one server, called once, after the server has loaded its objects. A program that embeds servers has its own
+// settings.
+//
+// Goroutines: that of Start, ended by Startup.Run or its context; the program starts Run.
 package heap
 
 import (
@@ -32,7 +33,7 @@ const (
 	look      = time.Second
 	busyFrom  = 2    // collections between two looks that mean load
 	busyTime  = 0.05 // seconds of processor time that collections take of each second, which do
-	calmAfter = 30   // looks without load after which it has gone
+	calmAfter = 30   // checks without load after which the load has ended
 
 	tidyAfter = 3        // looks with next to nothing allocated after which garbage is collected
 	little    = 1 << 20  // bytes between two looks that are next to nothing
@@ -71,7 +72,7 @@ func Percent(live, scanned uint64, busy bool) int {
 	return int(min(max(min(room, most)*100/max(live, 1), least), 1000))
 }
 
-// startLook is how often a start is looked at: it makes some 200 MB of garbage a second.
+// startLook is the interval of checks during a start, which makes some 200 MB of garbage a second.
 const startLook = 100 * time.Millisecond
 
 // Startup is the time in which a program loads its store.
@@ -237,8 +238,8 @@ func Run(ctx context.Context) error {
 	}
 }
 
-// load tells when collections are so many, or take so much, that there is load. One of a large heap
-// takes long, however seldom it is: it is weighed by the time since the one before.
+// load reports whether the number or the cost of collections indicates load. A collection of a large heap takes long even
+// if it is rare, so its cost is divided by the time since the previous one.
 type load struct{ since int }
 
 func (l *load) felt(cycles uint64, spent float64, still bool) bool {
@@ -251,7 +252,7 @@ func (l *load) felt(cycles uint64, spent float64, still bool) bool {
 	return cycles >= busyFrom || spent >= busyTime*float64(since) || still
 }
 
-// tidy tells when nothing happens and there is something to collect, or to give back.
+// tidy reports whether the process is idle and has garbage to collect or memory to release.
 type tidy struct {
 	quiet int
 	bytes uint64 // at the last look

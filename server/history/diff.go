@@ -31,7 +31,7 @@ func Compare(ctx context.Context, s Schema, from, to map[string]any, most int) (
 // noise are fields that every write changes.
 var noise = map[string]bool{"managedFields": true, "resourceVersion": true, "generation": true}
 
-// askEvery is after how many values the context is asked whether anybody waits still.
+// askEvery is the number of values between checks of the context.
 const askEvery = 4096
 
 // mostDepth bounds the elements of a path: to the number of its characters that are shown. Deeper differences

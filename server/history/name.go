@@ -101,7 +101,7 @@ func ParseResource(text string) (schema.GroupResource, error) {
 	return gr, nil
 }
 
-// CheckObject says why a text cannot be the name of an object.
+// CheckObject returns the reason why a text cannot be the name of an object.
 func CheckObject(name string) error {
 	if name == "" {
 		return errors.New("there is no name of an object")

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// mostEntries is how many entries of managedFields are looked at, the newest first.
+// mostEntries limits the entries of managedFields that are read, newest first.
 const mostEntries = 100
 
 // Entries reads the managedFields of an object, a tree of JSON: the newest first. It omits invalid entries.
@@ -43,10 +43,9 @@ func identify(e *metav1.ManagedFieldsEntry) identity {
 	return identity{e.Manager, string(e.Operation), e.Subresource, e.APIVersion}
 }
 
-// Wrote finds the entries that a write made or renewed: those that are new, or of another time
-// than before. An entry that only lost fields to another manager keeps its time. Times are in whole
-// seconds: where nothing is new, it is the newest entries that own one of the fields that
-// changed.
+// Wrote finds the entries that a write created or updated: those that are new, or have another time than before. An entry
+// that only lost fields to another manager keeps its time. Times have a resolution of a second: if no entry is new, Wrote
+// returns the newest entries that own one of the changed fields.
 func Wrote(before, after []metav1.ManagedFieldsEntry, changed []Field) []Manager {
 	known := make(map[identity]*metav1.ManagedFieldsEntry, len(before))
 	for i := range before {
@@ -86,14 +85,14 @@ func managerOf(e *metav1.ManagedFieldsEntry) Manager {
 	return Manager{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
 }
 
-// Owners knows which managers own which fields of an object.
+// Owners finds the managers that own a field of an object.
 type Owners struct {
 	list  []owner
 	steps int // that were taken to find out
 }
 
-// mostSteps is how many elements of paths are looked up for one object: a thousand fields of usual
-// depth among a hundred managers. A thousand that lie deep would take seconds.
+// mostSteps limits the look-ups of path elements for one object: a thousand fields of usual depth among a hundred
+// managers. A thousand deep ones would take seconds.
 const mostSteps = 1 << 20
 
 type owner struct {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// mostPath is how many characters of a path are shown.
+// mostPath limits the characters of a path.
 const mostPath = 512
 
 // pathText words a path: spec.containers[name="web"].image, metadata.labels["a.b/c"],
@@ -46,7 +46,7 @@ func pathText(path fieldpath.Path) string {
 	return b.String()
 }
 
-// head returns as much of a name as a path can tell: a thousand fields below one long name would
+// head truncates a name to the part that a path can show: a thousand fields below one long name would
 // each take the time to quote all of it.
 func head(name string) string { return name[:min(len(name), mostPath+1)] }
 

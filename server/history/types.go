@@ -1,15 +1,14 @@
-// Package history says what the past of an object is in the group history.rowlock.dev: the
-// kinds of the group, the names of revisions, and what changed between two states of an object
-// and by whom. It works on what it is given, and reads nothing.
+// Package history defines the group history.rowlock.dev: its kinds and the names of revisions, and computes the
+// differences between two states of an object and the managers that made them. It reads nothing but its arguments.
 //
 //	types.go   Revision, Difference, Moment
-//	name.go    names of revisions, and the times that may stand in them
+//	name.go    names of revisions, which may contain times
 //	schema.go  the schema of lists: the fields that identify their items
-//	diff.go    what changed between two states; path.go how a field is called
+//	diff.go    the differences between two states; path.go the names of fields
 //	owners.go  which entries of managedFields changed, and who owns a field
 //
-// It promises: what it makes of two objects grows with their size and is cut off at the bounds
-// that it is told, and says so; values are never guessed: what cannot be told is left out.
+// The cost is proportional to the size of the objects. Results are truncated at the given bounds, and marked then. Uncertain
+// values are omitted.
 package history
 
 import (
@@ -18,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the one version of the group.
+// GroupVersion is the only version of the group.
 var GroupVersion = schema.GroupVersion{Group: "history.rowlock.dev", Version: "v1"}
 
 // UserAnnotation names the last writer of an object, for components that see every write, such as an

@@ -139,7 +139,7 @@ func rewriteTree(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([
 
 // object refuses a value that is not a JSON object, with an error that quotes none of it.
 func object(value []byte) error {
-	if provider, key, _, sealed := sqlstore.SealedBy(value); sealed { // and this server was given no keys at all
+	if provider, key, _, sealed := sqlstore.SealedBy(value); sealed { // and this server has no keys
 		return fmt.Errorf("it is encrypted (%s, key %q), and --encryption-provider-config is not given", provider, key)
 	}
 	var syntax *json.SyntaxError

@@ -15,7 +15,7 @@ const (
 	Watch                      // changes are read
 	Create                     // an object is made; whether there is one is looked up
 	Update                     // an object is replaced
-	Delete                     // an object goes
+	Delete                     // an object is deleted
 	Discard                    // removes an object that could not be read
 )
 
@@ -46,7 +46,7 @@ var direct = map[string]struct {
 	"unsafe-delete-ignore-read-errors": {Discard, "it is asked for besides delete"},
 }
 
-// reach says which objects of a further resource a permit covers.
+// reach determines which objects of a further resource a permit covers.
 type reach uint8
 
 const (

@@ -2,8 +2,8 @@
 // can make: code that reads or writes for a client takes one and checks that it
 // covers exactly that.
 //
-// It promises: a Permit says that an authorizer allowed this verb on this resource,
-// subresource, namespace and name. The zero Permit covers nothing.
+// A Permit proves that an authorizer allowed this verb on this resource, subresource, namespace and name. The zero
+// Permit covers nothing.
 package permits
 
 import (

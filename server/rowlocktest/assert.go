@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Patience is how long Eventually and Await wait: far longer than anything takes, so that a
-// busy machine fails no test.
+// Patience is the time limit of Eventually and Await: far longer than any operation, so that no test fails because the
+// machine is busy.
 const Patience = time.Minute
 
-// every is how often they look.
+// every is their polling interval.
 const every = time.Millisecond
 
 // Eventually waits until check returns nil, and fails the test with its last error.

@@ -26,7 +26,7 @@ type authority struct {
 	serving tls.Certificate
 }
 
-// life is how long certificates are good: longer than any test runs.
+// life is the validity of certificates: longer than any test.
 const life = 24 * time.Hour
 
 var newAuthority = sync.OnceValues(func() (*authority, error) {

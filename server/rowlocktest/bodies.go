@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// protobuf is how a body in that form begins.
+// protobuf is the prefix of a Protobuf body.
 var protobuf = []byte("k8s\x00")
 
 // metaOf returns the metadata of an object in a body, and the Status. Bodies other than JSON and Protobuf

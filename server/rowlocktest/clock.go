@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Clock is a server's: it goes as time does, and ahead when a test says so. Times of objects,
-// tokens, leases, the age of history and when events and Jobs are to go are read off it;
-// deadlines of requests and certificates are not.
+// Clock is the clock of a server: it follows real time, and a test can advance it. It determines the times of objects,
+// tokens and leases, the age of history and the expiry of events and Jobs, but not deadlines of requests and
+// certificates.
 type Clock struct {
 	began time.Time
 
@@ -51,7 +51,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// tells has something called after each move.
+// tells registers a function to call after each move.
 func (c *Clock) tells(fn func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *Clock) elapsed() time.Duration {
 	return d
 }
 
-// sleep waits until the clock has gone on by d.
+// sleep waits until the clock has advanced by d.
 func (c *Clock) sleep(ctx context.Context, d time.Duration) bool {
 	now, moved := c.state()
 	for end := now + d; now < end; now, moved = c.state() {

@@ -38,7 +38,7 @@ func differences(c *sqlstore.Change) []string {
 	return list
 }
 
-// timeless takes times out of a value: tests that print it are to print the same each time.
+// timeless removes times from a value, so that the output of tests does not change between runs.
 func timeless(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -107,7 +107,7 @@ func byName(list []any) map[string]any {
 	return m
 }
 
-// mostValue is how much of a value is shown.
+// mostValue limits the shown length of a value.
 const mostValue = 60
 
 func quoted(v any) string {

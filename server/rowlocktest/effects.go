@@ -169,7 +169,7 @@ func answer(w http.ResponseWriter, err *apierrors.StatusError) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(st.Code))
-	_, _ = w.Write(body) // a client that has gone gets nothing
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // lost is an answer that is not delivered.

@@ -17,7 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Endpoint is where a server is reached over a network, with TLS.
+// Endpoint serves a server over a network, with TLS.
 type Endpoint struct {
 	URL string
 	CA  []byte // PEM of the authority that has signed its certificate

@@ -131,7 +131,7 @@ func (f *faults) clear() {
 	}
 }
 
-// strikes counts something that matches, and reports whether it goes wrong.
+// strikes counts a match, and reports whether the fault applies to it.
 func (i *Injected) strikes() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -161,7 +161,7 @@ func (f *faults) find(matches func(*Injected) bool) *Injected {
 	return nil
 }
 
-// filter meets the requests of clients.
+// filter applies faults to the requests of clients.
 func (f *faults) filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scope := request.From(r.Context())
@@ -188,7 +188,7 @@ func (i *Injected) means(scope *request.Scope, r *http.Request) bool {
 		strings.HasPrefix(r.UserAgent(), i.Agent) && (i.Name == "" || i.Name == nameOf(info, r))
 }
 
-// mostBody is how much of a body is looked through for the name of an object: all that a server takes.
+// mostBody limits the part of a body that is searched for the name of an object: as much as a server accepts.
 const mostBody = 2 * budget.MostObject
 
 // nameOf returns the name in a request.
@@ -220,7 +220,7 @@ func (f failing) Read(p []byte) (int, error) {
 	return f.Reader.Read(p)
 }
 
-// webhook meets calls of webhooks.
+// webhook applies faults to calls of webhooks.
 func (f *faults) webhook(ctx context.Context, t webhook.Target) error {
 	called := t.URL
 	if called == "" {

@@ -68,7 +68,7 @@ func (s *Server) history(key sqlstore.Key, after int64) (h History, upTo int64, 
 	return h, max(upTo, after), err
 }
 
-// changes goes through the log after a revision.
+// changes reads the log after a revision.
 func (s *Server) changes(after int64, each func(*sqlstore.Change) error) error {
 	const page = 500
 	for {
@@ -153,7 +153,7 @@ func element(list []any, name string) any {
 	return nil
 }
 
-// label tells elements of a list apart.
+// label identifies an element of a list.
 func label(v any) string {
 	m, _ := v.(map[string]any)
 	for _, key := range []string{"type", "name", "key", "uid"} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// mostLog bounds the kept log of a server, of which the end stays.
+// mostLog bounds the log of a server; the oldest part is dropped.
 const mostLog = 256 << 10
 
 // log keeps the log of a server.
@@ -34,7 +34,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// tell shows the log of a test that has failed.
+// tell prints the log if the test has failed.
 func (l *log) tell(t testing.TB) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

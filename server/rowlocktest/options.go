@@ -29,7 +29,7 @@ func CRDs(paths ...string) Option {
 	return func(o *options) { o.folders = append(o.folders, paths...) }
 }
 
-// Definitions has the server serve CustomResourceDefinitions.
+// Definitions adds CustomResourceDefinitions to the server.
 func Definitions(list ...*apiextensionsv1.CustomResourceDefinition) Option {
 	return func(o *options) { o.definitions = append(o.definitions, list...) }
 }
@@ -74,7 +74,7 @@ func Admission(list ...embed.Admission) Option {
 }
 
 // DisableAdmission turns admission plugins of the release off. The plugin ServiceAccount is
-// off without this option, as no controller makes the accounts that pods would want.
+// off without this option, as no controller creates the accounts that pods would need.
 func DisableAdmission(names ...string) Option {
 	return func(o *options) { o.embed.DisableAdmission = append(o.embed.DisableAdmission, names...) }
 }

@@ -19,7 +19,7 @@ import (
 
 // Request is a client's request and its result.
 type Request struct {
-	At        time.Time // by the server's clock, when it came
+	At        time.Time // of its arrival, by the server's clock
 	Verb      string
 	Group     string
 	Resource  string // with its subresource: "pods/status"
@@ -51,8 +51,8 @@ type records struct {
 	list []*Recording
 }
 
-// Record notes the requests for resources from now on that only says yes to; nil: all. It ends
-// with Stop. The server's own controllers are not in it.
+// Record records the requests for resources that only selects, from now on until Stop; nil: all. It omits those of the
+// server's own controllers.
 func (s *Server) Record(only func(*Request) bool) *Recording {
 	r := &Recording{of: s.records, only: only}
 	s.records.mu.Lock()
@@ -76,7 +76,7 @@ func (r *Recording) Stop() {
 	r.of.list = slices.DeleteFunc(slices.Clone(r.of.list), func(o *Recording) bool { return o == r })
 }
 
-// Requests are those so far, in the order in which they ended.
+// Requests returns the requests so far, in the order in which they ended.
 func (r *Recording) Requests() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (k *records) current() []*Recording {
 	return k.list
 }
 
-// filter meets the requests of clients.
+// filter records the requests of clients.
 func (k *records) filter(s *Server) filters.Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +176,7 @@ func (r *Recording) add(q Request) {
 	r.list = append(r.list, q)
 }
 
-// echo is an answer of which the beginning is kept.
+// echo is an answer whose beginning is recorded.
 type echo struct {
 	http.ResponseWriter
 	keep bool // also if it did not fail
@@ -186,7 +186,7 @@ type echo struct {
 	revision int64
 }
 
-// mostEchoed is how much of an answer is kept: the largest object.
+// mostEchoed limits the recorded part of an answer: the largest object.
 const mostEchoed = budget.MostObject + 1<<20
 
 // Unwrap serves http.ResponseController.

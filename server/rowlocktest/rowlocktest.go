@@ -61,7 +61,7 @@ func Start(t testing.TB, list ...Option) *Server {
 	return start(t, o, memory.New(memory.Config{}), newClock(), empty)
 }
 
-// grace is how long requests under way may take to finish when their test has ended.
+// grace is the time for requests in flight after the end of their test.
 const grace = 5 * time.Second
 
 // start runs a server on a database. empty is called before anything is added to the initial objects.

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// tokens are the bearer tokens that a test has asked for.
+// tokens are the bearer tokens of a test's users.
 type tokens struct {
 	mu    sync.Mutex
 	users map[string]*authx.Identity

@@ -53,7 +53,7 @@ type events struct {
 	http.ResponseWriter
 	pass  func(frame []byte) bool // false: that is all
 	ended func()
-	part  []byte // of an event that has not come whole
+	part  []byte // of an incomplete event
 	over  bool
 }
 

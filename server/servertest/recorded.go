@@ -23,16 +23,13 @@ const recordings = "e2e/testdata/parity"
 // answersOfReleases are the answers of later releases.
 const answersOfReleases = "e2e/testdata/releases/answers.json.gz"
 
-// Recorded holds recorded answers of a stock server against this one: those of the
-// scenarios in e2e/testdata/parity whose names, without ".json", match one of some
-// patterns. ROWLOCK_RECORDED names other files (a pattern, or several by spaces), which
-// are replayed instead.
+// Recorded compares recorded answers of a stock server with those of this one, for the scenarios in
+// e2e/testdata/parity whose names, without ".json", match one of the patterns. ROWLOCK_RECORDED names other files to
+// replay instead (patterns separated by spaces).
 //
-// Scenarios share a server with those that need the same flags, but for those that must be
-// alone: they have one each. All of them run at once, as most of their time they wait for
-// controllers. Controllers run as by default: they leave alone for a second what a client has written. A
-// scenario that a slow machine brings too late is replayed without them, and that is noted (package
-// leniency).
+// Scenarios with the same flags share a server, except those that must run alone. All of them run concurrently, as they
+// mostly wait for controllers. Controllers run with defaults: they act a second after a client's write. A scenario that
+// is too slow for a controller's deadline is replayed without controllers, and package leniency counts that.
 //
 // With ROWLOCK_RECORDED_RELEASE=1.36 (or an earlier release) the servers are that release, and the answers
 // wanted are those of a stock server of it. Then differences are logged and counted, and fail nothing.
@@ -47,14 +44,14 @@ func RecordedBy(t *testing.T, option func(*server.Config), patterns ...string) {
 	replay(t, recordings, option, patterns...)
 }
 
-// Audited holds scenarios in e2e/testdata/audit, whose steps want audit events, against this server.
+// Audited replays the scenarios in e2e/testdata/audit, whose steps want audit events, against this server.
 func Audited(t *testing.T, patterns ...string) {
 	t.Helper()
 	replay(t, "e2e/testdata/audit", func(*server.Config) {}, patterns...)
 }
 
-// Released holds scenarios in e2e/testdata/releases that say which release they are answers of, and maybe with which
-// gates, against servers of that release.
+// Released replays the scenarios in e2e/testdata/releases that name the release of their answers, and maybe feature gates,
+// against servers of that release.
 func Released(t *testing.T, patterns ...string) {
 	t.Helper()
 	t.Setenv("ROWLOCK_RECORDED_RELEASE", "")

@@ -45,7 +45,7 @@ func Start(t testing.TB, options ...func(*server.Config)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Package httptest has a certificate of its own, which this server shows too.
+	// This server also presents the certificate of package httptest.
 	borrowed := httptest.NewTLSServer(http.NotFoundHandler())
 	defer borrowed.Close()
 	trusted := x509.NewCertPool()
@@ -130,7 +130,7 @@ func (s *Server) Must(method, path, body string, header ...string) []byte {
 	return w.Body.Bytes()
 }
 
-// patience is how long a busy machine may take.
+// patience is the time limit on a busy machine.
 const patience = 2 * time.Minute
 
 // Eventually waits until something is true.

@@ -35,7 +35,7 @@ func (s *Site) Fetch(t testing.TB, path string, header ...string) (int, http.Hea
 	return Fetch(t, s.Plain+path, header...)
 }
 
-// Forget gives the handler a cache that knows nothing of the past.
+// Forget gives the handler a cache without past events.
 func (s *Site) Forget(t testing.TB) {
 	t.Helper()
 	h := s.Verbs

@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// mostWords is how many bytes of errors a client gets about one object. Some errors
-// repeat the value that they are about, and a long list can have one for every item.
+// mostWords limits the bytes of errors in the answer about one object. Some errors repeat the invalid value, and a
+// long list can have one for every item.
 const mostWords = 256 << 10
 
 // mostText bounds the message of every Status, and the texts of its causes together, wherever they come from:

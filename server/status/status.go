@@ -108,7 +108,7 @@ func unsealed(e *sqlstore.SealError) *apierrors.StatusError {
 	return apierrors.NewInternalError(e.Err)
 }
 
-// named prefers the name by which the client asked.
+// named prefers the resource name in the request.
 func named(gr schema.GroupResource, k sqlstore.Key) schema.GroupResource {
 	if gr.Resource != "" {
 		return gr

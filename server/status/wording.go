@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// wording is a detail of errors that the libraries word otherwise from one release on. Where the
-// validation of a kind has a text of its own, that is the text of the release, and no wording applies.
+// wording is a text in errors of the libraries that changed with a release. Texts in the validation of a kind already
+// depend on the release, and no wording applies to them.
 type wording struct {
 	change release.Change
 	kind   field.ErrorType

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Write answers a request with a Status, in the form it asks for.
+// Write answers a request with a Status, in the form that it accepts.
 func Write(w http.ResponseWriter, r *http.Request, st *metav1.Status, served forms.Forms) {
 	if a := request.From(r.Context()).Audit; a != nil {
 		a.ResponseStatus(st)

@@ -16,13 +16,13 @@ const million = 1000000
 
 // Config is a TracingConfiguration.
 type Config struct {
-	// Endpoint is where a collector listens; nil: at localhost:4317.
+	// Endpoint is the address of the collector; nil: localhost:4317.
 	Endpoint *string
-	// SamplingRatePerMillion is how many of a million requests are traced; nil: none.
+	// SamplingRatePerMillion is the number of traced requests in a million; nil: none.
 	SamplingRatePerMillion *int32
 }
 
-// Load reads a configuration from a file, which may be of the version v1 if v1 says so.
+// Load reads a configuration from a file, which may have version v1 if v1 is true.
 func Load(path string, v1 bool) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {

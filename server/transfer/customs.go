@@ -18,8 +18,8 @@ const (
 	maxVersions = 100
 )
 
-// customs are the custom resources of a source. Definitions may come after the objects,
-// as keys have their own order, so that both are put side by side at the end.
+// customs are the custom resources of a source. The order of keys may put definitions after their objects, so both are
+// compared at the end.
 type customs struct {
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by resource; only the needed part of the spec
 	objects     map[string]*metCustom

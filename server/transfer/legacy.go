@@ -72,8 +72,8 @@ var past = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// raise turns a value in a version that is no longer served into JSON of one that can be served, and returns
-// the resource of that version, and the first fields that are lost.
+// raise converts a value in a version that is no longer served to JSON of a served one, and returns the resource of that
+// version, and the first fields that are lost.
 func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec codecs.Codec, value []byte) (now []byte, to *kinds.Resource, unknown []string, err error) {
 	var old oldField
 	if isProtobuf(value) {

@@ -6,10 +6,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Stored finds how objects that another API server serves as a resource are stored here: the
-// resource of their rows, and which of the versions that are served they should be asked
-// for in: the stored one if it is there, or else another that can be read; "" if none can.
-// ok is false where no stored resource of that name is built in.
+// Stored returns how this server stores the objects that another API server serves as a resource: the resource of
+// their rows, and the served version in which to request them: the stored one if it is served there, otherwise another
+// readable one; "" if there is none. ok is false if no stored resource of that name is built in.
 func (l *layout) Stored(group, plural string, served []string) (resource, version string, ok bool) {
 	for _, r := range l.catalogue.Known() {
 		if r.Group != group || r.Plural != plural || r.Storage == nil {

@@ -1,5 +1,4 @@
-// Package transfer translates between what other API servers keep under a key of
-// etcd and the rows of this one.
+// Package transfer translates between the entries that other API servers store in etcd and the rows of this one.
 //
 //	transfer.go  the layout of keys, for both directions: which resource is stored where
 //	kept.go      internal data of a server, which is not transferred
@@ -10,11 +9,10 @@
 //	customs.go   whether custom resources fit the definitions that came with them
 //	report.go    counts of results, by name
 //
-// It promises: a transferred object equals the stored one, field by field; UIDs,
-// times, managed fields and generations stay what they were; what does not pass is
-// named with the reason, which holds nothing of a value but names and numbers.
+// A transferred object equals the stored one, field by field, including UIDs, times, managed fields and generations;
+// an object that cannot be transferred is reported with the reason, which contains only names and numbers of the value.
 //
-// The form of what leaves (Writer.Entry): the key is PREFIX/RESOURCE/[NAMESPACE/]NAME with
+// The form of exported entries (Writer.Entry): the key is PREFIX/RESOURCE/[NAMESPACE/]NAME with
 // the resource names of a stock server ("services/specs", "minions"), custom ones
 // PREFIX/GROUP/PLURAL/[NAMESPACE/]NAME; the value is Protobuf with its prefix "k8s\x00" in
 // the version that is stored here for built-in kinds, and JSON ended by a newline for
@@ -23,9 +21,8 @@
 // server makes its ranges anew from the Services. Keys of etcd have another order than
 // rows ("a-b/" is before "a/"), so a caller that needs them in order has to sort.
 //
-// Who may cause it: an operator, by a command; nothing here serves clients. A value costs
-// some times its size while it is translated, and sizes are bounded by foreign.MaxValue.
-// It starts no goroutine.
+// Cause: an operator, by a command; no client. Translating a value takes a few times its size in memory, and
+// foreign.MaxValue bounds the sizes. It starts no goroutine.
 package transfer
 
 import (
@@ -56,7 +53,7 @@ const (
 	leaseStorage      = "leases.coordination.k8s.io"
 )
 
-// layout knows keys and values in general.
+// layout reads and writes keys and values.
 type layout struct {
 	prefix    string // without a slash at its end
 	catalogue *kinds.Catalogue
@@ -130,7 +127,7 @@ func (l *layout) custom(parts []string) (at located, ok bool) {
 	}
 	at.key.Resource = schema.GroupResource{Group: parts[0], Resource: parts[1]}.String()
 	if strings.Contains(parts[1], ".") || l.catalogue.Own(parts[0], parts[1]) {
-		return located{}, false // the row would be taken for one of another group, or of a built-in kind
+		return located{}, false // the row would be ambiguous: of another group, or of a built-in kind
 	}
 	if len(parts) == 4 {
 		at.key.Namespace = parts[2]

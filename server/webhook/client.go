@@ -61,14 +61,14 @@ type Client struct {
 	Resolve func(ctx context.Context, s Service) (address string, err error)
 	// Credentials are the server's credentials; nil: none.
 	Credentials *Credentials
-	// MaxAnswer is how many bytes an answer may have; default 8 MiB.
+	// MaxAnswer limits the bytes of an answer; default 8 MiB.
 	MaxAnswer int
 	// Agent is the User-Agent.
 	Agent string
 	// Dial connects to Services, and DialURL to URLs, that are not on this server's network; nil dials
 	// directly.
 	Dial, DialURL func(ctx context.Context, network, address string) (net.Conn, error)
-	// Trace tells a webhook, by headers, of which trace a call is a part; nil tells nothing.
+	// Trace adds trace context headers to a call; may be nil.
 	Trace func(ctx context.Context, h http.Header)
 	// Before is called before each call; its error fails the call, and it may delay it. It may be nil.
 	Before func(ctx context.Context, t Target) error

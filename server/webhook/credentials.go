@@ -11,8 +11,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Credentials are those of a kubeconfig whose users are named after webhooks: "host:port", "host",
-// "*.domain", or "*" for all.
+// Credentials are the credentials in a kubeconfig whose users are named after webhooks: "host:port", "host", "*.domain",
+// or "*" for all.
 type Credentials struct{ file *clientcmdapi.Config }
 
 // LoadCredentials reads a kubeconfig.

@@ -133,7 +133,7 @@ func (s *Scheduler) find(r *Request, now time.Duration) error {
 			if !s.preempt(l, r, false, now) {
 				return Concurrency
 			}
-			s.resumeSome(l, now) // requests that have waited longer come first
+			s.resumeSome(l, now) // requests that have waited longer go first
 		}
 		return nil
 	}

@@ -68,8 +68,8 @@ type Level struct {
 	dispatched, rejected, timedOut, cancelled uint64
 }
 
-// Fixed makes a level with seats of its own, independent of other levels. It refuses requests without a seat;
-// with zero seats it is exempt.
+// Fixed returns a level with a fixed number of seats, independent of other levels. It refuses requests without a seat; with
+// zero seats it is exempt.
 func (s *Scheduler) Fixed(name string, seats int) *Level {
 	l := &Level{config: Config{Name: name, Kind: Reject}, fixed: true, nominal: seats, lower: seats, upper: seats, limit: seats, at: s.now(), timings: newTimings()}
 	if seats <= 0 {

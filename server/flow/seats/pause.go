@@ -57,7 +57,7 @@ func (s *Scheduler) withdraw(r *Request) (waited bool) {
 	return true
 }
 
-// ask gives a request seats again and returns nil, or returns a channel that is closed when it has some.
+// ask assigns seats to a request again and returns nil, or returns a channel that is closed when it has some.
 func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 // meantime, Sent waits for others.
 func (s *Scheduler) Sending(r *Request) { r.writing.Store(int64(s.now())) }
 
-// Sent ends what Sending began.
+// Sent ends the state that Sending began.
 func (s *Scheduler) Sent(ctx context.Context, r *Request) error {
 	if r.writing.Swap(0) == taken {
 		return s.Resume(ctx, r)

@@ -18,7 +18,7 @@ type queue struct {
 	at          int     // in the level's backlog; -1: no request waits
 }
 
-// deal chooses the queue of a flow: the one of its hand with the least waiting work.
+// deal chooses the queue of a flow by shuffle sharding: the one of its hand with the least waiting work.
 func (l *Level) deal(hash uint64) *queue {
 	decks := min(l.config.Queues, mostQueues)
 	if len(l.queues) < decks {

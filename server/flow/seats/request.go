@@ -22,7 +22,7 @@ type Request struct {
 	ExtraFor time.Duration
 	// Failed is set before Leave: the request has no effects, and needs no Extra.
 	Failed bool
-	// Patience is how long it may wait in a queue.
+	// Patience limits its wait in a queue.
 	Patience time.Duration
 	// Details are shown in dumps.
 	Details any

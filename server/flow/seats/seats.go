@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Unmoved is how long a write to a client may block before the request's seats may be given
-// to another request. It is also how often those who wait look for such a request.
+// Unmoved is the time for which a write to a client may block before the request loses its seats to another request. It is
+// also the interval at which waiting requests look for such a request.
 const Unmoved = 10 * time.Millisecond
 
 // Refusal is the reason why a request may not run. Refusals of levels have the names that a stock server's

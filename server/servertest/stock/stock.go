@@ -1,5 +1,5 @@
-// Package stock has what stock servers of each release hold from their start, for tests that compare
-// this server with them.
+// Package stock has the initial objects of stock servers of each release, for tests that compare this server with
+// them.
 //
 // objects.json.gz is what a kube-apiserver 1.32.6, and a 1.36.2 that emulated each of the other
 // releases, answered to lists of their default objects, without what differs from cluster to cluster:

@@ -73,7 +73,7 @@ type Span struct {
 	Failed          bool
 }
 
-// Spans are those of the request that has an attribute, with all their descendants.
+// Spans returns the spans of the request that has an attribute, with all descendants.
 func (c *Collector) Spans(key, value string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Collector) Has(name, trace string) bool {
 	return slices.ContainsFunc(c.spans, func(s *tracev1.Span) bool { return s.Name == name && hex.EncodeToString(s.TraceId) == trace })
 }
 
-// Len returns how many spans came.
+// Len returns the number of received spans.
 func (c *Collector) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,21 +1,19 @@
-// Package intake brings the content of a foreign store into an empty database.
+// Package intake imports the content of a foreign store into an empty database.
 //
-//	intake.go  reading: every entry is decided, counted and spooled
-//	spool.go   the spool file: its contents, and whether it can be used again
-//	load.go    loading: the spool goes into the database in one transaction
-//	loaded.go  whether a database holds a spool already: a run that ended just before its end
+//	intake.go  reading: checks, counts and spools every entry
+//	spool.go   the spool file: its contents, and whether it can be reused
+//	load.go    loading: the spool is written to the database in one transaction
+//	loaded.go  whether a database has a spool already: an earlier run was killed after the commit
 //
-// It promises: nothing is written to the database before everything was read and checked;
-// after an error, or a crash, the database is as empty as before, and a second run begins
-// anew or goes on with a spool that was finished. Memory holds an entry, 8 bytes for each
-// object, and some 200 for each address or port that a service holds.
+// Nothing is written to the database before everything was read and checked; after an error or a crash the database
+// is empty as before, and a second run starts again or continues with a finished spool. Memory holds one entry, 8
+// bytes for each object, and some 200 for each address or port of a service.
 //
-// Revisions: an object keeps the revision of its newest write, so that what clients know
-// of it stays true; claims, and objects that share a revision with another one, get
-// revisions above all of the source. The log begins behind all of them, at a revision that
-// is higher than any that the source ever returned, so clients that watched there list again.
+// Revisions: an object keeps the revision of its newest write, so that clients' copies stay valid; claims, and objects
+// that share a revision with another one, get revisions above all of the source. The log begins after all of them, at
+// a revision that is higher than any that the source ever returned, so clients that watched there list again.
 //
-// Who may cause it: an operator, by a command. It starts no goroutine.
+// Cause: an operator, by a command. It starts no goroutine.
 package intake
 
 import (

@@ -29,8 +29,8 @@ func (s *Spooled) Load(ctx context.Context, d sqlstore.Driver, progress func(row
 	})
 }
 
-// numbered gives revisions to the rows that have none of their own, or share one: the first
-// object of a revision keeps it.
+// numbered assigns revisions to the rows that have none, or share one: the first object of a revision keeps
+// it.
 func (s *Spooled) numbered(rows iter.Seq2[sqlstore.Row, error], progress func(int64)) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
 		met := make(map[int64]bool, len(s.Repeated))

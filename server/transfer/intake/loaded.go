@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// scanPage is how many rows of the database are in memory at once.
+// scanPage is the number of rows in a page of a scan.
 const scanPage = 50
 
 // MayBeFinished reports whether an earlier run left its results, for whichever job.

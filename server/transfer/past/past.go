@@ -35,7 +35,7 @@ type EndpointSlice struct {
 	Ports             []discoveryv1.EndpointPort `json:"ports" protobuf:"bytes,3,rep,name=ports"`
 }
 
-// Endpoint is one of an EndpointSlice.
+// Endpoint is an endpoint of an EndpointSlice.
 type Endpoint struct {
 	Addresses  []string                       `json:"addresses" protobuf:"bytes,1,rep,name=addresses"`
 	Conditions discoveryv1.EndpointConditions `json:"conditions,omitempty" protobuf:"bytes,2,opt,name=conditions"`
@@ -68,7 +68,7 @@ type IngressRule struct {
 	IngressRuleValue `json:",inline" protobuf:"bytes,2,opt,name=ingressRuleValue"`
 }
 
-// IngressRuleValue is of one protocol.
+// IngressRuleValue is the rule of a protocol.
 type IngressRuleValue struct {
 	HTTP *HTTPIngressRuleValue `json:"http,omitempty" protobuf:"bytes,1,opt,name=http"`
 }
@@ -78,7 +78,7 @@ type HTTPIngressRuleValue struct {
 	Paths []HTTPIngressPath `json:"paths" protobuf:"bytes,1,rep,name=paths"`
 }
 
-// HTTPIngressPath is where requests for a path go.
+// HTTPIngressPath maps a path to a backend.
 type HTTPIngressPath struct {
 	Path     string                 `json:"path,omitempty" protobuf:"bytes,1,opt,name=path"`
 	PathType *networkingv1.PathType `json:"pathType,omitempty" protobuf:"bytes,3,opt,name=pathType"`
