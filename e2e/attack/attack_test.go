@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long a busy machine may take for what takes a second on a quiet one.
+// patience is the limit on a busy machine for operations that take a second on an idle one.
 const patience = 2 * time.Minute
 
 // arena is a server that is attacked, with the users of the attacks.
@@ -32,23 +32,23 @@ type arena struct {
 	client  *http.Client // HTTP/2
 	mallory string       // the token of a user with the right to write in the namespace mallory, and definitions and policies
 	nobody  string       // the token of a user without rights
-	mouse   *mouse
+	probe   *probe
 }
 
-// open starts a server, and the mouse.
+// open starts a server, and the probe.
 func open(t *testing.T, args ...string) *arena {
 	t.Helper()
 	a := &arena{Server: harness.StartT(t, harness.Options{Args: args})}
 	a.client = a.ClientOf(t, true)
 	a.client.Timeout = patience
 	a.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for _, ns := range []string{"mouse", "mallory", "other"} {
+	for _, ns := range []string{"probe", "mallory", "other"} {
 		a.admin(t, "POST", "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, ns))
 	}
 	a.mallory, a.nobody = a.account(t, "mallory", "mallory"), a.account(t, "other", "nobody")
 	a.grant(t, "mallory", "mallory", `[{"apiGroups":["*"],"resources":["*"],"verbs":["get","list","watch","create","update","patch","delete"]}]`)
 	a.grant(t, "mallory", "", `[{"apiGroups":["apiextensions.k8s.io","admissionregistration.k8s.io"],"resources":["*"],"verbs":["get","create","delete"]}]`)
-	a.mouse = a.releaseMouse(t)
+	a.probe = a.startProbe(t)
 	return a
 }
 
@@ -123,8 +123,8 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// mouse is a client that does little, and must go on doing it.
-type mouse struct {
+// probe is a client with few requests that attacks must not disturb.
+type probe struct {
 	arena *arena
 	token string
 	stop  func() // returns when it has ended
@@ -136,14 +136,14 @@ type mouse struct {
 	failed  []string
 }
 
-const mousePath = "/apis/coordination.k8s.io/v1/namespaces/mouse/leases/mouse"
+const probePath = "/apis/coordination.k8s.io/v1/namespaces/probe/leases/probe"
 
-// releaseMouse starts the mouse. It ends before the server does.
-func (a *arena) releaseMouse(t *testing.T) *mouse {
+// startProbe starts the probe. It ends before the server does.
+func (a *arena) startProbe(t *testing.T) *probe {
 	t.Helper()
-	m := &mouse{arena: a, token: a.account(t, "mouse", "mouse")}
-	a.grant(t, "mouse", "mouse", `[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","update"]}]`)
-	a.admin(t, "POST", strings.TrimSuffix(mousePath, "/mouse"), `{"metadata":{"name":"mouse"},"spec":{"holderIdentity":"mouse"}}`)
+	m := &probe{arena: a, token: a.account(t, "probe", "probe")}
+	a.grant(t, "probe", "probe", `[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","update"]}]`)
+	a.admin(t, "POST", strings.TrimSuffix(probePath, "/probe"), `{"metadata":{"name":"probe"},"spec":{"holderIdentity":"probe"}}`)
 	stop, done := make(chan struct{}), make(chan struct{})
 	client := a.ClientOf(t, true)
 	client.Timeout = patience
@@ -160,7 +160,7 @@ func (a *arena) releaseMouse(t *testing.T) *mouse {
 }
 
 // run renews the lease every 40 ms, and reads it each time; each 25th read is by a connection of its own.
-func (m *mouse) run(client *http.Client, stop <-chan struct{}) {
+func (m *probe) run(client *http.Client, stop <-chan struct{}) {
 	every := time.NewTicker(40 * time.Millisecond)
 	defer every.Stop()
 	var lease map[string]any
@@ -189,10 +189,10 @@ func (m *mouse) run(client *http.Client, stop <-chan struct{}) {
 	}
 }
 
-// ask sends a request, and notes what became of it.
-func (m *mouse) ask(client *http.Client, method string, body []byte) (answer []byte, ok bool) {
+// ask sends a request, and records the outcome.
+func (m *probe) ask(client *http.Client, method string, body []byte) (answer []byte, ok bool) {
 	began, code := time.Now(), 0
-	r, err := http.NewRequest(method, m.arena.URL+mousePath, bytes.NewReader(body))
+	r, err := http.NewRequest(method, m.arena.URL+probePath, bytes.NewReader(body))
 	if err == nil {
 		r.Header.Set("Authorization", "Bearer "+m.token)
 		r.Header.Set("Content-Type", "application/json")
@@ -217,18 +217,18 @@ func (m *mouse) ask(client *http.Client, method string, body []byte) (answer []b
 	return nil, false
 }
 
-// during runs attacks while the mouse goes on, and says what they cost it and the server. The mouse is refused nothing but
-// one request in fifty, and two; megabytes are what the server may have grown by afterwards.
+// during runs attacks while the probe sends requests, and logs their cost to it and to the server. The server may refuse one
+// in fifty of the probe's requests, and two more, and may have grown by megabytes afterwards.
 func (a *arena) during(t *testing.T, megabytes int, attacks func()) {
 	t.Helper()
-	m := a.mouse
+	m := a.probe
 	m.mu.Lock()
 	m.took, m.refused, m.failed = nil, 0, nil
 	from := m.rounds
 	m.mu.Unlock()
 	goroutines, descriptors, memory, spent := a.Goroutines(t), a.Descriptors(t), a.Resident(t), a.ProcessorTime(t)
 	attacks()
-	eventually(t, "the mouse goes on", func() bool {
+	eventually(t, "the probe sends requests", func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.rounds >= from+5
@@ -239,16 +239,16 @@ func (a *arena) during(t *testing.T, megabytes int, attacks func()) {
 	m.mu.Unlock()
 	slices.Sort(took)
 	n := len(took)
-	t.Logf("the mouse: %d requests, %d refused, half within %v, 99 %% within %v, the slowest %v; the server: %v of processors, %d MB more",
+	t.Logf("the probe: %d requests, %d refused, half within %v, 99 %% within %v, the slowest %v; the server: %v of processors, %d MB more",
 		n, refused, took[n/2].Round(10*time.Microsecond), took[n*99/100].Round(10*time.Microsecond), took[n-1].Round(10*time.Microsecond), cost, grown>>20)
 	if len(failed) > 0 {
-		t.Errorf("the mouse fails: %q", failed)
+		t.Errorf("the probe fails: %q", failed)
 	}
 	if refused > 2+n/50 {
-		t.Errorf("of %d requests of the mouse %d are refused", n, refused)
+		t.Errorf("of %d requests of the probe %d are refused", n, refused)
 	}
 	if p99 := took[n*99/100]; p99 > time.Minute {
-		t.Errorf("a request of the mouse takes %v", p99)
+		t.Errorf("a request of the probe takes %v", p99)
 	}
 	if grown > megabytes<<20 {
 		t.Errorf("the server has grown by %d MB", grown>>20)

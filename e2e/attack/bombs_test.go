@@ -227,7 +227,7 @@ func (a *arena) explode(t *testing.T, list []bomb) {
 		})
 	}
 	running.Wait()
-	if took := a.ProcessorTime(t) - before; took > time.Duration(4*len(list))*time.Second { // of processors, also for the mouse
+	if took := a.ProcessorTime(t) - before; took > time.Duration(4*len(list))*time.Second { // of processors, also for the probe
 		t.Errorf("%d requests took %v", 4*len(list), took)
 	}
 }

@@ -1,6 +1,6 @@
-// Package attack attacks the built binary, and measures what each attack costs another client: a mouse, which renews a lease
-// every 40 ms and reads. SECURITY.md says which attack is held by which bound and test.
+// Package attack attacks the built binary, and measures what each attack costs another client, the probe, which updates and
+// reads a lease every 40 ms. SECURITY.md lists the bound and the test of each attack.
 //
-// Every attack has a bound that is counted: answers, frames, bytes, processor time, goroutines, descriptors, refused requests of
-// the mouse. The latency of the mouse is printed; one request that takes a minute fails the test.
+// Every attack has a bound that its test counts: answers, frames, bytes, processor time, goroutines, descriptors, refused
+// requests of the probe. The test logs the latency of the probe, and fails if one of its requests takes a minute.
 package attack

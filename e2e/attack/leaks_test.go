@@ -124,7 +124,7 @@ func TestLeaks(t *testing.T) {
 		t.Errorf("the command line, in which --store can have a password, is shown: %d %s", code, answer)
 	}
 	// Another process cannot be asked, so the server ends before its files are read.
-	a.mouse.stop()
+	a.probe.stop()
 	if err := a.Stop(); err != nil {
 		t.Error(err)
 	}

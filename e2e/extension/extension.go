@@ -1,5 +1,4 @@
-// Package extension is an API server that knows one kind of answer: what it was asked. It
-// runs behind a server under test, as an aggregated one.
+// Package extension is an aggregated API server for tests that echoes the requests that it receives.
 //
 //	/apis/GROUP/VERSION   its resources: widgets (with a status) and gadgets. Groups that
 //	                      begin with broken-, gone-, denied-, empty- or garbage- answer so
@@ -67,7 +66,7 @@ func Start() (*Server, error) {
 	return s, nil
 }
 
-// Vars are what scenarios want to know of it.
+// Vars are variables for scenarios.
 func (s *Server) Vars() map[string]string {
 	return map[string]string{"EXT_IP": s.IP, "EXT_PORT": s.Port, "EXT_CA": s.Bundle}
 }
@@ -79,7 +78,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// address returns one of this machine that is not its loopback, as Endpoints may hold no such.
+// address returns an address of this machine other than loopback ones, which Endpoints must not contain.
 func address() (netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

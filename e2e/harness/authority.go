@@ -90,7 +90,7 @@ func (a *Authority) Issue(t testing.TB, change func(*x509.Certificate)) *tls.Cer
 	return a.sign(t, template)
 }
 
-// sign fills in what a template leaves open. Without an authority it signs itself.
+// sign completes a template and signs it. Without an authority the certificate is self-signed.
 func (a *Authority) sign(t testing.TB, template *x509.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -137,7 +137,7 @@ func (a *Authority) Key(t testing.TB) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// IssueWith signs a client certificate with one that need not be an authority's.
+// IssueWith signs a client certificate with a certificate that need not be an authority.
 func IssueWith(t testing.TB, parent *tls.Certificate, cn string, orgs ...string) *tls.Certificate {
 	t.Helper()
 	a := &Authority{cert: parent.Leaf, key: parent.PrivateKey.(*ecdsa.PrivateKey)}

@@ -69,7 +69,7 @@ func (i *Issuer) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
 }
 
-// Claims are those of a good token, for the audience "app".
+// Claims returns the claims of a valid token for the audience "app".
 func (i *Issuer) Claims(sub string) map[string]any {
 	return map[string]any{"iss": i.URL, "aud": "app", "sub": sub, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()}
 }

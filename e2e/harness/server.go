@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Options say how a server is started.
+// Options configure the start of a server.
 type Options struct {
 	DataDir string   // default: a new folder under Dir
 	Dir     string   // where new folders go
@@ -68,7 +68,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// patience is how long a busy machine may take to start or to end a server.
+// patience limits the start and the end of a server on a busy machine.
 const patience = 2 * time.Minute
 
 // Start starts a server and waits until it is ready.
@@ -141,7 +141,7 @@ func shareKeys(ctx context.Context, bin, store, dir string) error {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(first.(string), "service-account.key")); errors.Is(err, fs.ErrNotExist) {
-		firsts.Store(store, dir) // it never began, or is gone with its test
+		firsts.Store(store, dir) // it did not start, or its test has ended
 		return nil
 	}
 	if out, err := exec.CommandContext(ctx, bin, "init", "--data-dir", dir, "--from", first.(string)).CombinedOutput(); err != nil {
@@ -153,7 +153,7 @@ func shareKeys(ctx context.Context, bin, store, dir string) error {
 // Again starts a server on the same folder, port and flags.
 func (s *Server) Again(ctx context.Context) (*Server, error) { return Start(ctx, s.Options()) }
 
-// Options are those that start a server on the same folder, port and flags.
+// Options returns options for a server with the same folder, port and flags.
 func (s *Server) Options() Options {
 	o := s.opts
 	o.DataDir, o.Port = s.DataDir, s.Port
@@ -222,10 +222,10 @@ func (s *Server) Pid() int { return s.cmd.Process.Pid }
 // Signal sends a signal to the process.
 func (s *Server) Signal(sig os.Signal) error { return s.cmd.Process.Signal(sig) }
 
-// Log is what the server printed so far.
+// Log returns the output of the server so far.
 func (s *Server) Log() string { return s.log.String() }
 
-// Stop asks the server to end (SIGTERM) and waits for it.
+// Stop sends SIGTERM to the server and waits for its end.
 func (s *Server) Stop() error {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 	select {

@@ -1,9 +1,8 @@
-// Package leniency counts the times that a test let a slow machine off: where it asked again, replayed
-// something under easier conditions, or did not count what it saw.
+// Package leniency counts concessions of tests to slow machines: repeated requests, replays under easier
+// conditions, and ignored results.
 //
-// It promises: whatever is noted appears in the test's log and, where an environment variable names a
-// file, as one line of that file. e2e/test.sh prints the file when all tests are over, and fails if it
-// has more than ten lines.
+// Each concession appears in the test's log and, if an environment variable names a file, as one line of
+// that file. At its end e2e/test.sh prints the file, and fails if it has more than ten lines.
 package leniency
 
 import (

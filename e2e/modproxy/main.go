@@ -1,10 +1,9 @@
-// Command modproxy writes this repository, as it lies here, as a Go module that can be
-// fetched from a folder:
+// Command modproxy writes the working tree of this repository as a Go module proxy in a folder:
 //
 //	go run ./e2e/modproxy DIR VERSION
 //
-// With GOPROXY=file://DIR the go command finds it as any other. What a release of that
-// version would leave out is left out: folders with a go.mod of their own.
+// With GOPROXY=file://DIR the go command finds it like any other module. As in a release, folders with
+// their own go.mod are left out.
 package main
 
 import (
@@ -37,7 +36,7 @@ func main() {
 // and modules that require this one use the replaced modules (docs/design/size.md).
 var harmless = strings.NewReplacer("\nreplace github.com/json-iterator/go =>", "\n")
 
-// publish writes what a module proxy has of a version.
+// publish writes the files of a version in a module proxy.
 func publish(dir, version string) error {
 	dir = filepath.Join(dir, filepath.FromSlash(module), "@v")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -62,7 +61,7 @@ func publish(dir, version string) error {
 	)
 }
 
-// files are those of the module: what git has, or would take.
+// files returns the files of the module: those that git tracks or would add.
 func files() ([]string, error) {
 	out, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {

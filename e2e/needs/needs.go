@@ -1,10 +1,8 @@
 //go:build unix
 
-// Package needs stops tests whose programs are not installed.
-//
-// It promises: where a program is missing, the test is skipped with one line that says which, and how to
-// run it all the same. The full check (e2e/test.sh), which installs the programs, sets ROWLOCK_CHECK: there
-// the test fails instead.
+// Package needs skips tests whose programs are not installed, with one line that names the program and how to
+// run the test. The full check (e2e/test.sh), which installs the programs, sets ROWLOCK_CHECK: there the test fails
+// instead.
 package needs
 
 import (
@@ -19,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
-// Check names the environment variable that says that all programs have to be there.
+// Check names the environment variable that makes missing programs an error.
 const Check = "ROWLOCK_CHECK"
 
 // Program returns the path of a program that the test runs, from PATH or /usr/sbin.

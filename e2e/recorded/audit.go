@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// auditing holds the audit events of a scenario against those that its steps want.
+// auditing compares the audit events of a scenario with those that its steps want.
 type auditing struct {
 	events func(id string) ([][]byte, error)
 	vars   map[string]string
@@ -25,7 +25,7 @@ type audited struct {
 	wanted int
 }
 
-// eventsEvery is how often the log is looked at while an event is missing.
+// eventsEvery is the polling interval of the log while an event is missing.
 const eventsEvery = 20 * time.Millisecond
 
 // compare lists how the events of a request differ from those that its step wants. The last ones are
@@ -93,8 +93,8 @@ func (a *auditing) recount(results []Result) {
 	}
 }
 
-// AuditLog are flags by which a server records events as the scenario says, in files of a folder, and
-// what reads these events.
+// AuditLog returns the flags that make a server record events by the policy of a scenario, in files of a folder, and a
+// function that reads these events.
 func (s *Scenario) AuditLog(dir string) (flags []string, events func(id string) ([][]byte, error), err error) {
 	if len(s.Audit) == 0 {
 		return nil, nil, nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// compare holds an answer against what a step wants, and lists the differences.
+// compare lists the differences between an answer and the wanted one.
 func compare(step *Step, got *answer, vars map[string]string) []string {
 	want := &step.Want
 	var diff []string
@@ -189,8 +189,7 @@ func differ(path string, want, got any, vars map[string]string, out *[]string) {
 
 var holeRE = regexp.MustCompile(`<(uid|rv|time|continue|ip|port|random)>`)
 
-// fits lets a wanted string with normalised parts match text in which the parts
-// could not be known (a time inside a message, say).
+// fits reports whether a text matches a wanted string with normalised parts, such as a time inside a message.
 func fits(want, got any, vars map[string]string) bool {
 	w, ok1 := want.(string)
 	g, ok2 := got.(string)

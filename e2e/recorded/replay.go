@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// Server is what scenarios are replayed against.
+// Server is the server of a replay.
 type Server struct {
 	URL    string       // "https://127.0.0.1:6443"
 	Client *http.Client // trusts the server; must not add credentials
 	Token  string       // of user admin in group system:masters
-	// Vars are values of names that scenarios want to be known.
+	// Vars are the values of variables of scenarios.
 	Vars map[string]string
 	// Events are the audit events so far that have an ID, as JSON, in their order; nil where nothing is
 	// recorded.
@@ -126,7 +126,7 @@ const (
 // InTime is the longest time that the steps of a scenario take on an idle machine, beyond their waits.
 const InTime = 500 * time.Millisecond
 
-// Settle is how long controllers leave alone what a client has just written (controllers.Config).
+// Settle is the delay of controllers after a client's write (controllers.Config).
 const Settle = time.Second
 
 // Late reports whether a scenario differs because the client was too slow to see the answers of a stock server
@@ -186,7 +186,7 @@ func send(ctx context.Context, srv Server, step *Step, vars map[string]string, i
 		return a, nil
 	}
 	body := io.Reader(resp.Body)
-	if resp.Header.Get("Content-Encoding") == "gzip" { // a step asked for it
+	if resp.Header.Get("Content-Encoding") == "gzip" { // a step requested it
 		if body, err = gzip.NewReader(resp.Body); err != nil {
 			return nil, err
 		}
@@ -282,7 +282,7 @@ func spaced(value []byte) []byte {
 	return out
 }
 
-// busyFor is how long a busy server may take to reach the wanted state.
+// busyFor is the time in which a busy server must reach the wanted state.
 const busyFor = 2 * time.Minute
 
 // silence returns how long no event comes where a watch has brought all that are wanted.
@@ -307,7 +307,7 @@ func (s *Step) waits() time.Duration {
 	return asleep + silence
 }
 
-// lasts is how long a watch is to last.
+// lasts returns the duration of a watch.
 var lasts = regexp.MustCompile(`[?&]timeoutSeconds=(\d{1,6})(&|$)`)
 
 // readEvents reads the events of a step. Those that are wanted may take a while; that no

@@ -1,9 +1,7 @@
-// Package recorded replays recorded answers of a stock server against a running
-// one and says which steps come back the same.
+// Package recorded replays recorded requests of a stock server against a running one, and compares the answers.
 //
-// It promises: a step counts as equal only if status, content type, warnings and
-// every part of the body that the scenario does not exempt are equal after the
-// normalisation that testdata/parity/README.md describes.
+// A step counts as equal only if status, content type, warnings and every part of the body that the scenario does
+// not exempt are equal after the normalisation that testdata/parity/README.md describes.
 package recorded
 
 import (
@@ -26,7 +24,7 @@ type Scenario struct {
 	// Needs are flags that the recorded server had beyond the usual ones. One that ends
 	// in "-file" and has no value takes a file of the player's.
 	Needs []string `json:"needs"`
-	Vars  []string `json:"vars"` // names that the player has to know
+	Vars  []string `json:"vars"` // variables that the replay must define
 	// Audit is the audit policy that the server has; nil: none.
 	Audit json.RawMessage `json:"audit"`
 	Steps []Step          `json:"steps"`
@@ -52,7 +50,7 @@ type Step struct {
 	Only    []string          `json:"only"`
 	Ignore  []string          `json:"ignore"`
 	Show    []string          `json:"show"` // headers of the answer that count
-	Head    int               `json:"head"` // so many lines of a text body count; 0: all
+	Head    int               `json:"head"` // the number of lines of a text body to compare; 0: all
 	Events  int               `json:"events"`
 	Seconds float64           `json:"seconds"`
 	Want    Want              `json:"want"`

@@ -9,7 +9,7 @@ import (
 
 var uuidRE = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// ageRE is how a table shows a time of less than an hour.
+// ageRE matches a time of less than an hour in a table.
 var ageRE = regexp.MustCompile(`^(\d+m)?(\d+s)?$`)
 
 // normal replaces what differs from run to run inside a string.

@@ -1,6 +1,5 @@
-// Command release writes the bill of materials of a Go program: every module that was
-// compiled into it, with version and checksum, as the program itself tells them. The
-// form is SPDX 2.3, as JSON.
+// Command release writes the bill of materials of a Go program as SPDX 2.3 in JSON: every module in the build
+// information of the binary, with version and checksum.
 //
 //	go run ./e2e/release BINARY > BINARY.spdx.json
 package main

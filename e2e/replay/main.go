@@ -1,5 +1,5 @@
-// Command replay holds recorded answers against a server: a running one named by
-// --url, or fresh ones that it builds and starts with the flags that scenarios name.
+// Command replay compares recorded answers with those of a server: a running one named by --url, or servers that it
+// builds and starts with the flags of the scenarios.
 //
 //	go run ./e2e/replay [-v] [-record FILE] [-release RELEASE] [-store URL] [-url URL -ca FILE -token TOKEN] FILE...
 package main
