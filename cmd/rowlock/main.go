@@ -67,7 +67,7 @@ func called(name string) *cobra.Command {
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "rowlock",
-		Short:         "The API server of a Kubernetes cluster, with a SQL database as its memory",
+		Short:         "A Kubernetes API server that stores its state in a SQL database",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

@@ -33,32 +33,32 @@ func CredentialCommand() *cobra.Command {
 	o := &credentialOptions{}
 	cmd := &cobra.Command{
 		Use:   "credential",
-		Short: "Hand a fresh credential to kubectl and other clients",
-		Long: `Hand a fresh credential to kubectl and other clients: an exec credential
-plugin (client.authentication.k8s.io/v1) for kubeconfigs to name.
+		Short: "Print a fresh credential for kubectl and other clients (exec credential plugin)",
+		Long: `Print a credential for kubectl and other clients, as an exec credential
+plugin (client.authentication.k8s.io/v1) that kubeconfigs name.
 
-With --service-account it is a token of that account, asked for with the
-credential that --kubeconfig holds. With --node it is the client certificate of
-that node, earned with --bootstrap-token (or with what --kubeconfig holds).
-A credential is kept until most of its life is over.
+With --service-account it is a token of that account, requested with the
+credential in --kubeconfig. With --node it is the client certificate of
+that node, requested with --bootstrap-token-file (or with the credential in
+--kubeconfig). Credentials are cached for most of their lifetime.
 
-Without --kubeconfig the server is the one that the client tells of; the
-kubeconfig must then say provideClusterInfo: true.`,
+Without --kubeconfig the client names the server; its kubeconfig must
+have provideClusterInfo: true.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "server, and the credential to ask with")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the server, with the credential for the request")
 	f.StringVar(&o.context, "context", "", "context of --kubeconfig (default: its current one)")
 	f.StringVar(&o.account, "service-account", "", "service account to get a token of")
 	f.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of --service-account")
-	f.StringSliceVar(&o.audiences, "audience", nil, "whom the token is for (default: the API)")
-	f.DurationVar(&o.life, "duration", 0, "how long the token shall live (default: as the server likes)")
+	f.StringSliceVar(&o.audiences, "audience", nil, "audience of the token (default: the API)")
+	f.DurationVar(&o.life, "duration", 0, "requested lifetime of the token (default: chosen by the server)")
 	f.StringVar(&o.node, "node", "", "node to get the client certificate of")
-	f.StringVar(&o.bootstrapToken, "bootstrap-token-file", "", "file with the bootstrap token to ask with")
+	f.StringVar(&o.bootstrapToken, "bootstrap-token-file", "", "file with the bootstrap token for the request")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait for the credential")
-	f.StringVar(&o.cache, "cache-dir", "", "where credentials are kept (default: rowlock in the user's cache folder)")
-	f.BoolVar(&o.noCache, "no-cache", false, "keep nothing")
+	f.StringVar(&o.cache, "cache-dir", "", "folder of cached credentials (default: rowlock in the user's cache folder)")
+	f.BoolVar(&o.noCache, "no-cache", false, "do not cache credentials")
 	return cmd
 }
 

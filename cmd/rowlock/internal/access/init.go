@@ -29,16 +29,17 @@ func InitCommand() *cobra.Command {
 	o := &initOptions{}
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make a data directory without starting a server",
-		Long: `Make the keys, the certificates and the administrator's kubeconfig of a data
-directory, as the first start of a server would. What is there stays.
+		Short: "Create a data directory without starting a server",
+		Long: `Create the keys, the certificates and the administrator's kubeconfig of a data
+directory, as the first start of a server does. Existing files are kept.
 
-With --from, the authority and the keys that all servers of a cluster share are
-taken from another folder, such as a mounted Secret.
+With --from, copy the authority and the keys that all servers of a cluster share
+from another folder, such as a mounted Secret.
 
-With --renew-authority, an authority that has come to two thirds of its ten years gets
-a successor, which everybody trusts who trusts the old one while that lives. A server with the embedded
-database does that by itself; servers that share an authority are given the new ca.crt and ca.key.`,
+With --renew-authority, create a successor of an authority that has reached two thirds
+of its ten years. Clients that trust the old authority trust the successor while the old
+one is valid. A server with the embedded database does that automatically; servers that
+share an authority need the new ca.crt and ca.key.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
 	}
@@ -47,7 +48,7 @@ database does that by itself; servers that share an authority are given the new 
 	f.StringVar(&o.from, "from", "", "folder with the authority and the keys to take")
 	f.StringVar(&o.server, "server", "https://127.0.0.1:6443", "URL of the server in the administrator's kubeconfig")
 	f.StringSliceVar(&o.names, "tls-san", nil, "more names and addresses for the serving certificate")
-	f.BoolVar(&o.authority, "renew-authority", false, "give the authority a successor, once two thirds of its life are over")
+	f.BoolVar(&o.authority, "renew-authority", false, "create a successor of the authority if two thirds of its lifetime are over")
 	return cmd
 }
 

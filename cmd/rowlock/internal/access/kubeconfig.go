@@ -59,7 +59,7 @@ certificate of the node when they are needed.`,
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the context, and of --service-account")
 	f.StringVar(&o.user, "user", "", "name of the user to sign a certificate for")
 	f.StringSliceVar(&o.groups, "group", nil, "group of --user; may be repeated")
-	f.DurationVar(&o.life, "duration", 365*24*time.Hour, "how long the certificate is good")
+	f.DurationVar(&o.life, "duration", 365*24*time.Hour, "validity of the certificate")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token")
 	f.StringVar(&o.account, "service-account", "", "service account whose tokens the plugin fetches")
 	f.StringVar(&o.node, "node", "", "node whose certificate the plugin fetches")

@@ -33,16 +33,15 @@ func ReadyCommand() *cobra.Command {
 	o := &readyOptions{}
 	cmd := &cobra.Command{
 		Use:   "ready",
-		Short: "Ask a running server whether it is ready (/readyz)",
-		Long: `Ask the server of a data directory whether it is ready to serve, as a load balancer
-does with GET /readyz. The exit code is 0 if it is, and otherwise 1, with the checks
-that fail on standard error: for health checks of containers, which need no shell and
-no curl for it.`,
+		Short: "Check whether a running server is ready (/readyz)",
+		Long: `Check whether the server of a data directory is ready, as a load balancer does with
+GET /readyz. The exit code is 0 if it is; otherwise it is 1, and the failing checks are
+printed to standard error. For health checks of containers without a shell and curl.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dataDir, "data-dir", program.DefaultDataDir, "folder of the server, whose admin.kubeconfig says how it is reached")
+	f.StringVar(&o.dataDir, "data-dir", program.DefaultDataDir, "folder of the server, with its admin.kubeconfig")
 	f.StringVar(&o.server, "server", "", "URL of the server (default: as in admin.kubeconfig)")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for the answer")
 	return cmd

@@ -17,8 +17,8 @@ type Flags struct {
 }
 
 func (o *Flags) AddTo(f *pflag.FlagSet, prefix string) {
-	f.StringVar(&o.keep, prefix+"keep", "7d", "how far back everything in the folder of backups can be restored, such as 36h or 7d")
-	f.StringVar(&o.baseEvery, prefix+"base-every", "24h", "how often a base with everything is written to it, in addition to each commit")
+	f.StringVar(&o.keep, prefix+"keep", "7d", "retention of the folder of backups, such as 36h or 7d: any time in it can be restored")
+	f.StringVar(&o.baseEvery, prefix+"base-every", "24h", "interval of full backups in it, in addition to each commit")
 }
 
 func (o *Flags) Config(prefix string) (c follow.Config, err error) {

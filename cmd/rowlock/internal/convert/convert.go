@@ -38,15 +38,15 @@ func Command() *cobra.Command {
 	o := &convertOptions{}
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE",
-		Short: "Convert manifests between API versions, also of versions that are no longer served",
+		Short: "Convert manifests between API versions, including versions that are no longer served",
 		Long: `Convert manifests between API versions.
 
-Objects are given in the version of --output-version where their kind has it, and else
-in the one that a server prefers. Versions that release 1.32 does not serve any more
-are understood, and can be written, too.
+The result has the version of --output-version if the kind exists in it, otherwise the
+preferred version of a server. Versions that release 1.32 no longer serves can be read
+and written, too.
 
-Custom resources are converted as their definition on the server of --kubeconfig says,
-by its webhook where it has one.
+Custom resources are converted by their definitions on the server of --kubeconfig, and
+by their conversion webhooks.
 
 A link named kubectl-convert to this program makes it a plugin: kubectl convert -f FILE.`,
 		Args: cobra.NoArgs,
@@ -58,12 +58,12 @@ A link named kubectl-convert to this program makes it a plugin: kubectl convert 
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.files, "filename", "f", nil, "file or folder with manifests, - for standard input; may be repeated")
 	f.BoolVarP(&o.recursive, "recursive", "R", false, "look into folders of folders")
-	f.StringVar(&o.version, "output-version", "", "GROUP/VERSION to convert to (default: what a server prefers)")
+	f.StringVar(&o.version, "output-version", "", "GROUP/VERSION to convert to (default: the preferred version of a server)")
 	f.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the server that has the definitions of custom resources")
 	f.StringVar(&o.context, "context", "", "context of --kubeconfig")
-	f.Bool("local", true, "no effect: nothing is asked of a server unless --kubeconfig is given")
-	f.String("validate", "", "no effect: what a version does not know is told of")
+	f.Bool("local", true, "no effect: only --kubeconfig makes the command contact a server")
+	f.String("validate", "", "no effect: the command always reports unknown fields")
 	_, _ = f.MarkHidden("local"), f.MarkHidden("validate")
 	return cmd
 }

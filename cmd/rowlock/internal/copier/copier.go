@@ -37,18 +37,18 @@ func Command() *cobra.Command {
 	o := &copyOptions{}
 	cmd := &cobra.Command{
 		Use:   "copy --to-kubeconfig FILE [--store URL | --from-kubeconfig FILE]",
-		Short: "Copy objects into any cluster, through the API of its server",
-		Long: `Copy objects from a database, or from a live cluster, into any cluster, through the
-API of its server.
+		Short: "Copy objects into another cluster through its API",
+		Long: `Copy objects from a database, or from a live cluster, into another cluster through its
+API.
 
-Objects are made anew: with UIDs of the target, which references to owners are given,
-too. Namespaces and definitions come first, webhooks and policies last. An object that
-is there already and is no different is left alone, so that a second run does what the
-first one left; fields that others own with other values are conflicts, which are named,
-and are taken with --overwrite; so it is with the status, which --with-status writes.
+The copies have new UIDs, and owner references use these. The command writes
+namespaces and definitions first, webhooks and policies last. It leaves an object that
+exists and is equal unchanged, so a second run continues the first. Fields that other
+managers own with other values are conflicts: it reports them, and overwrites them with
+--overwrite. The same holds for the status, which --with-status writes.
 
-With --dry-run the target decides everything, admission included, and keeps nothing.
-The command fails if any object could not be copied.`,
+With --dry-run the target checks everything, admission included, and stores nothing.
+The command fails if it could not copy an object.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out, o.ErrOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -63,20 +63,20 @@ The command fails if any object could not be copied.`,
 	f.StringVar(&o.toContext, "to-context", "", "context of --to-kubeconfig (default: the current one)")
 	f.StringVar(&o.Store, "store", "", "database to read (default sqlite:<data-dir>/rowlock.db)")
 	f.StringVar(&o.DataDir, "data-dir", "./rowlock-data", "folder of the server whose database is read")
-	f.StringVar(&o.Encryption, database.EncryptionFlag, "", "file of the servers that says how values in the database are encrypted")
+	f.StringVar(&o.Encryption, database.EncryptionFlag, "", "encryption configuration of the servers, to decrypt values in the database")
 	f.StringVar(&o.from, "from-kubeconfig", "", "kubeconfig of a live cluster to read, instead of a database")
 	f.StringVar(&o.fromContext, "from-context", "", "context of --from-kubeconfig (default: the current one)")
-	f.BoolVar(&o.skipForbidden, "skip-forbidden", false, "leave out, and report, what the user of --from-kubeconfig may not list")
-	f.StringSliceVarP(&o.opt.Namespaces, "namespace", "n", nil, "these namespaces alone, and nothing outside of namespaces; may be repeated")
-	f.StringVarP(&o.selector, "selector", "l", "", "objects with these labels alone")
-	f.StringSliceVar(&o.opt.Resources, "resources", nil, "these resources alone: pods, deployments.apps, *.example.com; may be repeated")
+	f.BoolVar(&o.skipForbidden, "skip-forbidden", false, "skip, and report, resources that the user of --from-kubeconfig may not list")
+	f.StringSliceVarP(&o.opt.Namespaces, "namespace", "n", nil, "only these namespaces, and no cluster-scoped objects; may be repeated")
+	f.StringVarP(&o.selector, "selector", "l", "", "only objects with these labels")
+	f.StringSliceVar(&o.opt.Resources, "resources", nil, "only these resources: pods, deployments.apps, *.example.com; may be repeated")
 	f.StringSliceVar(&o.opt.Exclude, "exclude", nil, "all but these resources; may be repeated")
-	f.BoolVar(&o.opt.Overwrite, "overwrite", false, "take over fields that others own with other values")
+	f.BoolVar(&o.opt.Overwrite, "overwrite", false, "overwrite fields that other managers own with other values")
 	f.BoolVar(&o.opt.WithStatus, "with-status", false, "write the status, too, where it is a subresource")
 	f.BoolVar(&o.opt.Events, "events", false, "copy events, too")
-	f.BoolVar(&o.opt.DryRun, "dry-run", false, "have the target decide, and print the plan; nothing is written")
+	f.BoolVar(&o.opt.DryRun, "dry-run", false, "let the target check everything as a dry run, and print the plan")
 	f.IntVar(&o.opt.Workers, "workers", 8, "objects that are written at a time")
-	f.StringVar(&o.Output, "output", "table", "how to answer: table or json")
+	f.StringVar(&o.Output, "output", "table", "output format: table or json")
 	o.Flags.AddTo(f)
 	return cmd
 }

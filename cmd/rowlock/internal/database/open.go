@@ -51,13 +51,13 @@ type DriverFlags struct {
 }
 
 func (o *DriverFlags) AddTo(f *pflag.FlagSet) {
-	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "largest size of the SQLite file: beyond it writes are refused, and reads go on (0: what the disk holds)")
-	f.StringVar(&o.checkpoint, "sqlite-checkpoint", "auto", "who copies SQLite's write-ahead log into the file: auto (this server) or off (another program does, as Litestream; without one the log grows for ever)")
-	f.Int64Var(&o.maxMemory, "in-memory-max-bytes", 1<<30, "largest size of what --store=memory: holds, past versions of objects included: beyond it writes are refused but for deletes, and reads go on (0: no limit)")
-	f.StringSliceVar(&o.relaxed, "relaxed-durability", nil, "leases, events or both: writes of these alone are acknowledged before the disk has them; a power loss may take those of the last 100ms, a crash of this process none (default: none)")
-	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
+	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "size limit of the SQLite file: at the limit the server refuses writes and serves reads (0: no limit but the disk)")
+	f.StringVar(&o.checkpoint, "sqlite-checkpoint", "auto", "which program checkpoints SQLite's write-ahead log: auto (this server) or off (another program, such as Litestream; without one the log grows without bound)")
+	f.Int64Var(&o.maxMemory, "in-memory-max-bytes", 1<<30, "size limit of --store=memory:, including past versions of objects: at the limit the server refuses writes other than deletes, and serves reads (0: no limit)")
+	f.StringSliceVar(&o.relaxed, "relaxed-durability", nil, "leases, events or both: the server acknowledges writes of only these before they are on disk. A power loss may lose those of the last 100ms, a crash of this process none (default: none)")
+	f.StringVar(&o.feed, "postgres-feed", "notify", "how to receive other servers' writes: notify (LISTEN) or poll (for poolers in transaction mode)")
 	f.DurationVar(&o.pollInterval, "postgres-poll-interval", 0, "how often to look for other servers' writes (default 50ms with --postgres-feed=poll, else 5s)")
-	f.Int32Var(&o.maxConns, "postgres-max-connections", 0, "most connections of this server's pool, without the one that listens (default: pool_max_conns of the URL, at least 8)")
+	f.Int32Var(&o.maxConns, "postgres-max-connections", 0, "maximum connections in the pool of this server, without the one for LISTEN (default: pool_max_conns of the URL, at least 8)")
 	f.DurationVar(&o.statementTimeout, "postgres-statement-timeout", 30*time.Second, "how long a statement may take")
 	f.DurationVar(&o.lockTimeout, "postgres-lock-timeout", 5*time.Second, "how long a commit waits for those of other servers")
 }

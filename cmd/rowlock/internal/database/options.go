@@ -37,8 +37,8 @@ func (o *Options) AddTo(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.DataDir, "data-dir", "./rowlock-data", "folder of the server")
 	f.StringVar(&o.Store, "store", "", "database: sqlite:FILE or postgres://USER@HOST/DATABASE (default sqlite:<data-dir>/rowlock.db)")
-	f.StringVar(&o.Encryption, EncryptionFlag, "", "file of the servers that says how values are encrypted: for verify, repair, export and rewrite")
-	f.StringVar(&o.Output, "output", "table", "how to answer: table or json")
+	f.StringVar(&o.Encryption, EncryptionFlag, "", "encryption configuration of the servers, for verify, repair, export and rewrite")
+	f.StringVar(&o.Output, "output", "table", "output format: table or json")
 }
 
 func (o *Options) URL() string {

@@ -23,9 +23,9 @@ func envtestArchiveCommand() *cobra.Command {
 	var overwrite cli.Overwrite
 	cmd := &cobra.Command{
 		Use:   "archive [FILE]",
-		Short: "Write the archive of kube-apiserver, etcd and kubectl that setup-envtest takes",
-		Long: `Write the archive of kube-apiserver, etcd and, where one is in PATH, kubectl that
-setup-envtest takes, to FILE or to the standard output:
+		Short: "Write the archive of kube-apiserver, etcd and kubectl that setup-envtest uses",
+		Long: `Write the archive of kube-apiserver, etcd and, if one is in PATH, kubectl that
+setup-envtest uses to FILE or to the standard output:
 
   rowlock envtest archive | setup-envtest sideload ` + release.Default.Patch(),
 		Args: cobra.MaximumNArgs(1),
@@ -33,7 +33,7 @@ setup-envtest takes, to FILE or to the standard output:
 			out := cmd.OutOrStdout()
 			if len(args) == 0 || args[0] == "-" {
 				if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-					return errors.New("the archive is not for a terminal: name a FILE")
+					return errors.New("not writing the archive to a terminal: name a FILE")
 				}
 				return archiveAssets(out)
 			}

@@ -29,7 +29,7 @@ var embedded embed.FS
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "envtest",
-		Short: "Put this binary where tests of controllers look for kube-apiserver and etcd",
+		Short: "Install this binary as kube-apiserver and etcd for tests of controllers",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -41,8 +41,8 @@ func envtestSetupCommand() *cobra.Command {
 	form := "env"
 	cmd := &cobra.Command{
 		Use:   "setup [DIR]",
-		Short: "Lay out kube-apiserver, etcd and kubectl, and print the variable that names their folder",
-		Long: `Lay out kube-apiserver, etcd and, where one is in PATH, kubectl in a folder, and print
+		Short: "Install kube-apiserver, etcd and kubectl, and print the variable that names their folder",
+		Long: `Install kube-apiserver, etcd and, if one is in PATH, kubectl in a folder, and print
 the variable by which controller-runtime's envtest finds them:
 
   eval "$(rowlock envtest setup)" && go test ./...

@@ -16,10 +16,10 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   program.Etcd,
-		Short: "Keep the database of API servers that are started by the name kube-apiserver, with the command line of etcd",
-		Long: `Keep the database of API servers that are started by the name kube-apiserver, with
-the command line of etcd. It is no etcd: its health checks and the place of the
-database are all that it answers. ` + "`rowlock etcd --help`" + ` shows its flags.`,
+		Short: "Replace etcd in test environments: hold the database of servers that are started as kube-apiserver",
+		Long: `Hold the database of API servers that are started as kube-apiserver, with the command
+line of etcd. It does not speak etcd's protocol: it answers health checks, and returns
+the location of the database. ` + "`rowlock etcd --help`" + ` shows its flags.`,
 		DisableFlagParsing: true,
 		SilenceUsage:       true,
 		SilenceErrors:      true,

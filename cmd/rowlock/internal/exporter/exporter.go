@@ -50,7 +50,7 @@ func (l *storeExport) addTo(cmd *cobra.Command) {
 	f.StringVar(&l.prefix, "prefix", transfer.DefaultPrefix, "where the other API server keeps its keys (its --etcd-prefix)")
 	f.Int64Var(&l.revision, "revision", 0, "everything as it was at this revision (default: now)")
 	f.BoolVar(&l.dryRun, "dry-run", false, "read and translate everything, and write nothing")
-	f.BoolVar(&l.skipDamaged, "skip-damaged", false, "leave out what cannot be read, instead of writing nothing")
+	f.BoolVar(&l.skipDamaged, "skip-damaged", false, "skip objects that cannot be read, instead of failing")
 }
 
 func exportEtcdCommand(o *database.Options) *cobra.Command {
@@ -58,11 +58,11 @@ func exportEtcdCommand(o *database.Options) *cobra.Command {
 	var overwrite cli.Overwrite
 	cmd := &cobra.Command{
 		Use:   "etcd-snapshot FILE",
-		Short: "Write all objects to a snapshot file that etcd restores",
-		Long: `Write all objects, as they are at one revision, to a snapshot file of etcd 3.5, with
-its hash. etcdutl snapshot restore makes a member of it, and a stock kube-apiserver
-serves what is in it: UIDs, revisions and managed fields stay, and later revisions
-go on above. Who watched here lists anew there. The values are not encrypted.`,
+		Short: "Export all objects to a snapshot file that etcd restores",
+		Long: `Export all objects at one revision to a snapshot file of etcd 3.5, with its hash.
+etcdutl snapshot restore creates a member from it, and a stock kube-apiserver serves its
+content: UIDs, revisions and managed fields are preserved, and later revisions are
+higher. Clients that watched here list again there. The values are not encrypted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !l.dryRun {
@@ -84,12 +84,12 @@ func exportKineCommand(o *database.Options) *cobra.Command {
 	l := &storeExport{Options: o}
 	cmd := &cobra.Command{
 		Use:   "kine URL",
-		Short: "Write all objects to a database of kine, for k3s or a kube-apiserver with kine",
-		Long: `Write all objects, as they are at one revision, to the table of kine in an empty
-database: sqlite:FILE (which must not exist), postgres://USER@HOST/DATABASE, or
-mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE, as kine itself takes them. UIDs,
-revisions and managed fields stay, and later revisions go on above. Who watched here
-lists anew there. The values are not encrypted.`,
+		Short: "Export all objects to a database of kine, for k3s or a kube-apiserver with kine",
+		Long: `Export all objects at one revision to the table of kine in an empty database:
+sqlite:FILE (which must not exist), postgres://USER@HOST/DATABASE, or
+mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE, as in kine's own flags. UIDs, revisions
+and managed fields are preserved, and later revisions are higher. Clients that watched
+here list again there. The values are not encrypted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, err := kine.Describe(args[0])
@@ -255,13 +255,12 @@ func FormsCommand(o *database.Options) *cobra.Command {
 	var overwrite cli.Overwrite
 	cmd := &cobra.Command{
 		Use:   "export (--yaml | --sql) [FILE]",
-		Short: "Write objects, as they were at a revision, for people and other programs",
-		Long: `Write objects, as they were at any revision that is still kept, to a file or to
-standard output.
+		Short: "Export objects at a revision, for people and other programs",
+		Long: `Export objects at any revision in the history to a file or to standard output.
 
-With --yaml they are documents for kubectl apply, without what a server fills in
+With --yaml they are documents for kubectl apply, without fields that a server sets
 (UID, resource version, managed fields); namespaces and definitions of custom
-resources come first. With --sql they are a table for any SQL database.`,
+resources are first. With --sql they are a table for any SQL database.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -290,8 +289,8 @@ resources come first. With --sql they are a table for any SQL database.`,
 	f.BoolVar(&sql, "sql", false, "as SQL")
 	f.BoolVar(&yaml, "yaml", false, "as YAML")
 	f.Int64Var(&opt.Revision, "revision", 0, "as it was at this revision (default: now)")
-	f.StringVar(&opt.Resource, "resource", "", "one resource alone: pods, deployments.apps")
-	f.StringVarP(&opt.Namespace, "namespace", "n", "", "one namespace alone")
+	f.StringVar(&opt.Resource, "resource", "", "only this resource: pods, deployments.apps")
+	f.StringVarP(&opt.Namespace, "namespace", "n", "", "only this namespace")
 	overwrite.AddTo(f)
 	f.BoolVar(&opt.AsStored, "as-stored", false, "YAML with all that is stored, and the resource version")
 	return cmd

@@ -30,14 +30,14 @@ func atCommand() *cobra.Command {
 	o := &atOptions{}
 	cmd := &cobra.Command{
 		Use:   "at TIME [-- KUBECTL ARGUMENTS]",
-		Short: "Run any kubectl command on the cluster as it was",
-		Long: `Run a kubectl command on the cluster as it was at a moment, which nothing can change:
-lists and single objects are those of then. Without a command it is a shell in which
-every kubectl command sees the past.
+		Short: "Run a kubectl command on a past state of the cluster",
+		Long: `Run a kubectl command on the state of the cluster at a time. Lists and single objects
+are those of then. Without a command, start a shell in which every kubectl command
+reads that state.
 
-The command talks to a server on this machine, at 127.0.0.1 behind a token that only it
-is given, which passes its reads on with your rights. Its exit code becomes that of
-this program. Logs, exec, port forwarding, watches and writes are refused.
+A local server, at 127.0.0.1 and behind a token, forwards the reads with your
+credentials. The exit code is that of kubectl. Logs, exec, port forwarding, watches and
+writes are refused.
 
 Times are ` + moments.Forms + `.`,
 		Example: `  rowlock at 14:05 -- get pods -n shop

@@ -30,10 +30,10 @@ func blameCommand() *cobra.Command {
 	o := &blameOptions{}
 	cmd := &cobra.Command{
 		Use:   "blame TYPE/NAME",
-		Short: "Show an object with, for each field, who set it last and when",
-		Long: `Show an object as YAML with, before each field, who set its value last, when, and
-with which revision (#). It goes back through the revisions of the object until all
-fields are explained, or history ends; what is older (<=) is told by managedFields.
+		Short: "Show who last set each field of an object, and when",
+		Long: `Show an object as YAML and, before each field, who last set its value, when, and in
+which revision (#). The command reads the revisions of the object until all fields are
+explained or the history ends; for older fields (<=) it uses managedFields.
 
 Times are ` + moments.Forms + `.`,
 		Example: `  rowlock blame deploy/web

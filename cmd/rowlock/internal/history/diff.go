@@ -26,9 +26,9 @@ func diffCommand() *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff TYPE/NAME...",
-		Short: "Show what changed in objects between two moments",
-		Long: `Show what changed in objects between two moments, as a unified diff of their YAML.
-Without a moment it is what the last write changed.
+		Short: "Show the differences of objects between two points in time",
+		Long: `Show the differences of objects between two points in time, as a unified diff of their YAML.
+Without a time, show the changes of the last write.
 
 The exit code is 0 if nothing changed, 1 if something did, and more for an error.
 

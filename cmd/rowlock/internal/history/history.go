@@ -30,7 +30,7 @@ func Commands() []*cobra.Command {
 func PluginCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           program.HistoryPlugin,
-		Short:         "Look at the past of a cluster that rowlock serves, and bring it back",
+		Short:         "Show and restore the past of the objects of a rowlock cluster",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl rowlock"},
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -25,17 +25,18 @@ func restoreCommand() *cobra.Command {
 	o := &restoreOptions{}
 	cmd := &cobra.Command{
 		Use:   "restore [TYPE[,TYPE...] | TYPE/NAME...] --to TIME",
-		Short: "Bring a namespace, or some objects, back to what they were",
-		Long: `Bring a namespace, or some of its objects, back to what they were at a moment: create
-what is gone, change what is different, and with --prune delete what was not there.
+		Short: "Restore a namespace, or some objects, to a past state",
+		Long: `Restore a namespace, or some of its objects, to the state at a time: create deleted
+objects, change different ones, and with --prune delete objects that did not exist then.
 
-The plan is tried on the server without effect and shown; then you are asked. Each write
-is bound to what was seen: what somebody changes meanwhile is a conflict, and left alone.
+The command tries the plan on the server as a dry run, shows it, and asks for
+confirmation. Each write requires the state that the plan was made for: if an object
+has changed since, the command reports a conflict and leaves it unchanged.
 
-What controllers make follows those that own it and is left out, as are events, leases
-and endpoints. The status is never brought back.
+It omits objects that controllers create for their owners, events, leases and
+endpoints, and never restores a status.
 
-The exit code is 1 if something did not go.
+The exit code is 1 if a step failed.
 
 Times are ` + moments.Forms + `.`,
 		Example: `  rowlock restore -n shop --to 14:05
@@ -52,7 +53,7 @@ Times are ` + moments.Forms + `.`,
 	f.StringVarP(&o.labels, "selector", "l", "", "objects with these labels, then or now")
 	f.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "in all namespaces")
 	f.BoolVar(&o.prune, "prune", false, "delete objects that did not exist then")
-	f.BoolVar(&o.controlled, "controlled", false, "take along what controllers make")
+	f.BoolVar(&o.controlled, "controlled", false, "include objects that controllers create")
 	return cmd
 }
 

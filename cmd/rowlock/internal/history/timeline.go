@@ -36,13 +36,13 @@ func historyCommand() *cobra.Command {
 	o := &historyOptions{}
 	cmd := &cobra.Command{
 		Use:   "history TYPE/NAME...",
-		Short: "Show the past of objects: when they were written, by whom, and what changed",
-		Long: `Show the past of objects as a line of time: when each was written, by which manager
-and user, and which fields changed. Objects that are deleted have a past too.
+		Short: "Show the history of objects: times, writers and changes",
+		Long: `Show the history of objects as a timeline: the time of each write, its manager and
+user, and the changed fields. Deleted objects have a history too.
 
-With --html FILE it is one page, which needs no server and no network: the line of
-time, what differs between any two revisions, and who wrote them. Types alone are then
-all objects of them in the namespace, and no arguments all that the namespace has.
+--html FILE writes it as one page that needs no server and no network, with the
+differences between any two revisions. Types without names then select all of their
+objects in the namespace, and no arguments all objects of the namespace.
 
 Times are ` + moments.Forms + `.`,
 		Example: `  rowlock history deploy/web

@@ -30,7 +30,7 @@ func (o *planOptions) addTo(cmd *cobra.Command) {
 	o.options.addTo(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, tried on the server without effect, and end")
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 }
 
 // execute tries a plan on the server, shows it, asks for confirmation and carries it out. The exit code is 1 if a
@@ -97,14 +97,15 @@ func undeleteCommand() *cobra.Command {
 	o := &undeleteOptions{}
 	cmd := &cobra.Command{
 		Use:   "undelete TYPE/NAME...",
-		Short: "Bring deleted objects back, with what they owned if that is wanted",
-		Long: `Create deleted objects again as they were before somebody deleted them, with the rights
-of the user. They have new UIDs; owner references among them follow.
+		Short: "Restore deleted objects, optionally with their dependents",
+		Long: `Create deleted objects again in their state before the deletion, with the rights of
+the user. They get new UIDs, and owner references among them are updated.
 
-The plan is tried on the server without effect and shown; then you are asked. The status
-is not brought back, because controllers write what they see: --with-status does it.
+The command tries the plan on the server as a dry run, shows it, and asks for
+confirmation. It does not restore the status, which controllers compute, unless
+--with-status is given.
 
-The exit code is 1 if something did not come back.`,
+The exit code is 1 if a step failed.`,
 		Example: `  rowlock undelete deploy/web --with-dependents
   rowlock undelete cm/settings -n shop --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,7 +115,7 @@ The exit code is 1 if something did not come back.`,
 	}
 	o.addTo(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.dependents, "with-dependents", false, "and all that the objects owned, and what that owned")
+	f.BoolVar(&o.dependents, "with-dependents", false, "also their dependents, directly and indirectly")
 	f.BoolVar(&o.status, "with-status", false, "and their status, where it is a subresource")
 	return cmd
 }

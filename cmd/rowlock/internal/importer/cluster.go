@@ -27,7 +27,7 @@ type clusterFlags struct {
 func (o *clusterFlags) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "from-cluster", "", "kubeconfig of a live cluster to read through its API, instead of SOURCE")
 	f.StringVar(&o.context, "from-context", "", "context of --from-cluster (default: the current one)")
-	f.BoolVar(&o.skipForbidden, "skip-forbidden", false, "leave out, and report, what the user of --from-cluster may not list")
+	f.BoolVar(&o.skipForbidden, "skip-forbidden", false, "skip, and report, resources that the user of --from-cluster may not list")
 	o.AddTo(f)
 }
 

@@ -23,10 +23,10 @@ type etcdOptions struct {
 }
 
 func (o *etcdOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.CAFile, "etcd-cafile", "", "certificates of who signed those of a live etcd (default: the system's)")
-	f.StringVar(&o.CertFile, "etcd-certfile", "", "certificate to show to a live etcd")
+	f.StringVar(&o.CAFile, "etcd-cafile", "", "authorities of a live etcd's certificates (default: the system's)")
+	f.StringVar(&o.CertFile, "etcd-certfile", "", "client certificate for a live etcd")
 	f.StringVar(&o.KeyFile, "etcd-keyfile", "", "key of --etcd-certfile")
-	f.StringVar(&o.User, "etcd-user", "", "user of a live etcd that asks for passwords")
+	f.StringVar(&o.User, "etcd-user", "", "user of a live etcd with password authentication")
 	f.StringVar(&o.passwordFile, "etcd-password-file", "", "file with the password of --etcd-user")
 }
 

@@ -47,27 +47,27 @@ func Command() *cobra.Command {
 	o := &importOptions{Options: &database.Options{}}
 	cmd := &cobra.Command{
 		Use:   "import SOURCE | import --from-cluster KUBECONFIG",
-		Short: "Move in: fill an empty database with what another API server kept",
-		Long: `Fill an empty database with everything that a kube-apiserver, or k3s, kept: a kine
-database, a snapshot of etcd, or a live etcd. SOURCE is one of
+		Short: "Import the objects of another API server into an empty database",
+		Long: `Import everything that a kube-apiserver or k3s stored into an empty database: from a
+kine database, a snapshot of etcd, or a live etcd. SOURCE is one of
 
   kine+sqlite:FILE, etcd-snapshot:FILE, or the path of such a file
   kine+postgres://USER@HOST/DATABASE (the password: PGPASSWORD or ~/.pgpass)
   kine+mysql://USER@tcp(HOST:PORT)/DATABASE (the password: MYSQL_PWD)
   etcd:https://HOST:PORT[,...] (with the --etcd flags)
 
-With --from-cluster it is a live cluster, of which everything that its API shows to the
-user of the kubeconfig is read, each resource at one version. The source is only read.
+With --from-cluster the source is a live cluster: the command reads everything that its
+API shows to the user of the kubeconfig, each resource in one version. It never writes to
+the source.
 
-Objects stay what they are, with their UIDs, times, managed fields, generations and
-resource versions; the new log begins above all of these, so that whoever was connected
-lists anew. Left out, and named in the answer, is what a server keeps for itself: its
-leases and endpoints, ranges of addresses and ports (made anew from the Services), and
-events unless --events is given.
+Objects keep their UIDs, times, managed fields, generations and resource versions; the
+new log begins above all of these, so that connected clients list again. The command
+omits, and reports, data that a server creates itself: its leases and endpoints, ranges of
+addresses and ports (derived from the Services), and events unless --events is given.
 
-Everything is read and checked before anything is written, and written in one
-transaction: an interrupted run leaves the database as empty as before, and the same
-command again does the rest, reading anew only what was not finished.`,
+It reads and checks everything before it writes, and writes in one transaction: an
+interrupted run leaves the database empty, and the same command continues it, and reads
+only the unfinished part again.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (o.live.kubeconfig != "") {
@@ -82,12 +82,12 @@ command again does the rest, reading anew only what was not finished.`,
 	o.AddTo(cmd)
 	f := cmd.Flags()
 	cmd.PersistentFlags().Lookup(database.EncryptionFlag).Usage = "file of the old API server that says how its values are encrypted (an EncryptionConfiguration)"
-	f.StringVar(&o.target, targetFlag, "", "file of the servers to come that says how values are to be encrypted in the database")
-	f.StringVar(&o.prefix, "prefix", transfer.DefaultPrefix, "where the old API server kept its keys (its --etcd-prefix)")
-	f.BoolVar(&o.events, "events", false, "take Events along")
-	f.BoolVar(&o.dryRun, "dry-run", false, "read and check everything, write nothing, and say what would come")
-	f.BoolVar(&o.skip, "skip-undecodable", false, "leave out what cannot be read, instead of importing nothing")
-	f.StringVar(&o.spool, "spool", "", "path of the files between reading and writing, which hold what the database will hold (default <data-dir>/import)")
+	f.StringVar(&o.target, targetFlag, "", "encryption configuration of the new servers, to encrypt values in the database")
+	f.StringVar(&o.prefix, "prefix", transfer.DefaultPrefix, "prefix of the old API server's keys (its --etcd-prefix)")
+	f.BoolVar(&o.events, "events", false, "import Events, too")
+	f.BoolVar(&o.dryRun, "dry-run", false, "read and check everything, write nothing, and report what an import would do")
+	f.BoolVar(&o.skip, "skip-undecodable", false, "skip objects that cannot be read, instead of failing")
+	f.StringVar(&o.spool, "spool", "", "path of the intermediate files, which contain all objects (default <data-dir>/import)")
 	f.StringSliceVar(&o.takeAlong, "take-along", nil, "folders (server/tls of k3s, pki of kubeadm) or files with the authorities and the key of service accounts of the old cluster, which are copied into --data-dir")
 	f.StringVar(&o.accountKey, "service-account-key-file", "", "private key by which the old cluster signed tokens of service accounts, which is copied into --data-dir")
 	o.etcd.addTo(f)

@@ -20,17 +20,17 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
-		Short: "Make this program a plugin of kubectl",
+		Short: "Install this program as a plugin of kubectl",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	force := false
 	install := &cobra.Command{
 		Use:   "install [FOLDER]",
-		Short: "Put links into a folder of the PATH by which kubectl finds this program",
-		Long: `Put links to this program into a folder, by default that of the program itself. If the
-folder is on the PATH, kubectl has two more commands: kubectl rowlock (history, diff,
-blame, at, undelete, restore), with completion, and kubectl convert.`,
+		Short: "Link this program into a folder of the PATH, where kubectl finds it",
+		Long: `Link this program into a folder, by default that of the program itself. If the folder
+is in the PATH, kubectl has two more commands: kubectl rowlock (history, diff, blame,
+at, undelete, restore), with completion, and kubectl convert.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			self, err := os.Executable()

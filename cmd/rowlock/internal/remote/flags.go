@@ -46,10 +46,10 @@ type Flags struct {
 }
 
 func (o *Flags) AddTo(f *pflag.FlagSet) {
-	f.Float64Var(&o.qps, "qps", 50, "most requests a second to a live cluster")
-	f.IntVar(&o.burst, "burst", 100, "most requests to a live cluster at once, after a rest")
-	f.IntVar(&o.page, "page-size", 500, "objects that are asked for at once")
-	f.DurationVar(&o.wait, "max-wait", time.Minute, "how long a live cluster may send nothing, or ask to wait (Retry-After), before the command fails")
+	f.Float64Var(&o.qps, "qps", 50, "maximum rate of requests to a live cluster, per second")
+	f.IntVar(&o.burst, "burst", 100, "maximum burst of requests to a live cluster")
+	f.IntVar(&o.page, "page-size", 500, "objects per page of a list")
+	f.DurationVar(&o.wait, "max-wait", time.Minute, "maximum wait for a live cluster that sends nothing, or answers with Retry-After")
 }
 
 // Client returns a client for the server of a kubeconfig.

@@ -21,9 +21,9 @@ type aggregationOptions struct {
 }
 
 func (o *aggregationOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.cert, "proxy-client-cert-file", "", "client certificate for aggregated API servers (default: made in the data directory, with an authority of its own)")
+	f.StringVar(&o.cert, "proxy-client-cert-file", "", "client certificate for aggregated API servers (default: generated in the data directory, with a separate authority)")
 	f.StringVar(&o.key, "proxy-client-key-file", "", "private key of --proxy-client-cert-file")
-	f.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", true, "answer 502 if an aggregated API server redirects a client, who would follow with its credentials")
+	f.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", true, "answer 502 if an aggregated API server redirects a client: clients follow redirects with their credentials")
 }
 
 // build returns what the flags configure. own is the certificate that was made in the data directory; nil if the

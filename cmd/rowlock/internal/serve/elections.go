@@ -23,7 +23,7 @@ func (o *electionOptions) addTo(f *pflag.FlagSet) {
 	standard := reconcile.StandardLeaseTimes()
 	f.DurationVar(&o.times.Duration, leadDuration, standard.Duration,
 		"how long other servers wait for the one that chooses leaders by LeaseCandidates and no longer renews its Lease, before one of them does so")
-	f.DurationVar(&o.times.Deadline, leadDeadline, standard.Deadline, "how long that server goes on when it cannot renew its Lease")
+	f.DurationVar(&o.times.Deadline, leadDeadline, standard.Deadline, "time after which that server stops if it cannot renew its Lease")
 	f.DurationVar(&o.times.Retry, leadRetry, standard.Retry, "how long servers wait between two tries to take or renew that Lease")
 }
 

@@ -24,7 +24,7 @@ type encryptionOptions struct {
 }
 
 func (o *encryptionOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.path, database.EncryptionFlag, "", "file that says which resources are encrypted in the database, and how (an EncryptionConfiguration)")
+	f.StringVar(&o.path, database.EncryptionFlag, "", "EncryptionConfiguration file: the resources to encrypt in the database, and their providers")
 	f.BoolVar(&o.reload, database.EncryptionFlag+"-automatic-reload", false, "reload the file of --"+database.EncryptionFlag+" when it changes")
 }
 

@@ -79,10 +79,10 @@ func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the API server",
-		Long: `Run the API server until it is told to stop (SIGINT, SIGTERM).
+		Long: `Run the API server until SIGINT or SIGTERM.
 
-The first start makes a certificate authority, certificates, keys and a
-kubeconfig in the data directory; later starts find them again.`,
+The first start creates a certificate authority, certificates, keys and a
+kubeconfig in the data directory; later starts use them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := compat.CheckValues(cmd.Flags()); err != nil {
@@ -168,17 +168,17 @@ func (o *options) addGeneric(f *pflag.FlagSet) {
 
 func (o *options) addStore(f *pflag.FlagSet) {
 	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that is lost when the server ends (default sqlite:<data-dir>/rowlock.db)")
-	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
+	f.BoolVar(&o.inMemory, "in-memory", false, "store objects, and without --data-dir keys and certificates, only in memory. They are lost when the server ends")
 	f.BoolVar(&o.initialize, "init", false, "start with an empty database if the SQLite file that was used with this data directory is missing")
 	f.BoolVar(&o.replaceKeys, "replace-cluster-keys", false, "replace the cluster's keys in the PostgreSQL database by those of this data directory; certificates and tokens of the former keys are refused from then on")
-	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "bytes of objects, and of their encoded forms, that are kept uncompressed in memory. Beyond that, those that were not read recently are compressed, and decompressed when they are read (-1: none are)")
+	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "bytes of objects, and of their encoded forms, that are uncompressed in memory. Beyond that the server compresses objects that were not read recently, and decompresses them for each read (-1: it compresses none)")
 }
 
 func (o *options) addHistory(f *pflag.FlagSet) {
 	o.retention.Rest = 5 * time.Minute
 	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (default 5m): leases=10m,events=1h,*=7d. Versions older than --history-log-retention are packed")
 	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "apply a lowered --history-retention at once, and not after a day")
-	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can continue, if history is kept that long")
+	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and slow servers, can resume, at most --history-retention")
 	f.BoolVar(&o.historyAPI, "history-api", true, "serve past versions of objects as the group history.rowlock.dev, to users that may get the objects")
 }
 

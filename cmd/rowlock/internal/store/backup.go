@@ -52,17 +52,16 @@ func backupCommand(o *database.Options) *cobra.Command {
 	var overwrite cli.Overwrite
 	cmd := &cobra.Command{
 		Use:   "backup (FILE | --follow DIR)",
-		Short: "Write all objects, as they are at one revision, to a file, or each commit to a folder",
-		Long: `Write all objects, as they are at one revision, to a file, while servers go on.
-The file appears when it is whole, and carries a checksum. A file that exists is
-kept, and the command refused, unless --overwrite is given. A backup can be restored
-into either database. It holds secrets; what is encrypted in the database is
-encrypted in it, and of use only with the keys.
+		Short: "Back up all objects at one revision to a file, or each commit to a folder",
+		Long: `Back up all objects at one revision to a file, while servers run. The file appears
+when it is complete, and has a checksum. The command does not replace an existing file
+unless --overwrite is given. A backup can be restored into either kind of database. It
+contains secrets; values that are encrypted in the database are encrypted in it, and
+need the keys.
 
-With --follow it goes on: a base, and then every commit, are written to a folder
-within a second, until it is told to stop (SIGINT, SIGTERM). It may be killed at any
-instant, and goes on where it ended when it is run again. What is older than --keep
-is deleted. See also serve --backup-dir.`,
+With --follow it writes a base, and then every commit within a second, to a folder
+until SIGINT or SIGTERM. It may be killed at any time, and continues in the next run.
+It deletes backups that are older than --keep. See also serve --backup-dir.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if following {
@@ -94,8 +93,8 @@ is deleted. See also serve --backup-dir.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&history, "history", false, "with the writes that are still kept, so that watches go on after a restore")
-	cmd.Flags().BoolVar(&following, "follow", false, "write each commit to a folder, until told to stop")
+	cmd.Flags().BoolVar(&history, "history", false, "include the history, so that watches can resume after a restore")
+	cmd.Flags().BoolVar(&following, "follow", false, "write each commit to a folder, until SIGINT or SIGTERM")
 	flags.AddTo(cmd.Flags(), "")
 	overwrite.AddTo(cmd.Flags())
 	cmd.AddCommand(listCommand(o))
@@ -107,18 +106,18 @@ func restoreCommand(o *database.Options) *cobra.Command {
 	var r folderFlags
 	cmd := &cobra.Command{
 		Use:   "restore (FILE | DIR)",
-		Short: "Fill an empty database from a backup, or from a folder of backups as of a time",
-		Long: `Fill an empty database from a backup, in one transaction. Revisions, UIDs and the
-cluster's identity stay what they were. Start servers afterwards: one that
-starts before makes the database its own.
+		Short: "Restore a backup, or a folder of backups at a point in time, into an empty database",
+		Long: `Restore a backup into an empty database, in one transaction. Revisions, UIDs and the
+cluster's identity are preserved. Start servers afterwards: a server that starts
+earlier initializes the database.
 
-From a folder that backup --follow, or serve --backup-dir, writes to, the state at a
-revision or time is restored, by default the newest. Where that cannot be restored, the
-newest that can be is, and the exit code is 1.
+From a folder that backup --follow or serve --backup-dir writes, restore the state at a
+revision or time, by default the newest. If that is not possible, restore the newest
+possible state; the exit code is 1 then.
 
-With --verify-latest the newest state is restored into a file that is deleted again,
-and checked as by verify. Where --store is given, it is compared with that
-database at the same revision. The exit code is 1 if anything is wrong.`,
+With --verify-latest, restore the newest state into a temporary file, check it like
+verify, and compare it with the database of --store, if given, at the same revision. The
+exit code is 1 if there is a problem.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			folder := follow.IsFolder(args[0])

@@ -36,10 +36,10 @@ func listCommand(o *database.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list DIR",
 		Aliases: []string{"status"},
-		Short:   "Show what a folder of backups holds: bases, parts of the log, gaps",
-		Long: `Show what a folder that --follow writes to holds: the runs of revisions without a gap,
-in each the bases and the parts of the log, and what is wrong with any of them. The
-newest part of the log is read whole, of the others the beginning and the end.
+		Short:   "Show the content of a folder of backups: bases, parts of the log, gaps",
+		Long: `Show the content of a folder that --follow writes: the ranges of revisions without a
+gap, their bases and parts of the log, and problems. The command reads the newest part of
+the log completely, and the beginning and the end of the others.
 The exit code is 1 if something is damaged or missing.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

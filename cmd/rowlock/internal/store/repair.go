@@ -44,25 +44,23 @@ func repairCommand(o *database.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair (--list | --delete KEY | --rollback KEY)",
 		Short: "Find, delete or roll back objects that cannot be read",
-		Long: `Find objects that cannot be read, and delete them or put their last good
-revision back in their place: for those that the API cannot delete, or when the
-API is down. KEY is a key as --list prints it: RESOURCE/NAMESPACE/NAME, or
-RESOURCE/NAME for what is in no namespace, as in configmaps/default/settings or
-clusterroles.rbac.authorization.k8s.io/edit.
+		Long: `Find objects that cannot be read, and delete them or restore their last readable
+revision: for objects that the API cannot delete, or when the API is down. KEY is a key
+as --list prints it: RESOURCE/NAMESPACE/NAME, or RESOURCE/NAME without a namespace, as
+in configmaps/default/settings or clusterroles.rbac.authorization.k8s.io/edit.
 
-  --list      names every object that cannot be read, with the reason and the
-              revision that a rollback would lead to.
-  --delete    deletes the object, whatever finalizers it had. What it owned or
-              what depended on it stays.
-  --rollback  writes the newest state that can be read and that history still
-              has (servers keep --history-retention of it) as a new revision.
+  --list      lists every object that cannot be read, with the reason and the
+              revision that a rollback would restore.
+  --delete    deletes the object despite finalizers. It does not delete dependents.
+  --rollback  writes the newest readable state in the history (servers keep
+              --history-retention of it) as a new revision.
 
-Both are written as servers write, in one transaction that fails if the object
-changed meanwhile. Servers may run: their watches learn of it, on PostgreSQL
-within seconds. Nothing is asked of authorization or admission. An object that
-can be read is left alone unless --force is given. Encrypted objects count as
-readable unless --encryption-provider-config is given and does not open them. Each repair is logged on
-standard error.`,
+Both write as servers do, in one transaction that fails if the object has changed
+meanwhile. Servers may run: their watches receive the change, on PostgreSQL within
+seconds. Authorization and admission do not apply. Readable objects are left unchanged
+unless --force is given. Encrypted objects count as readable unless
+--encryption-provider-config is given and does not decrypt them. Each repair is logged
+to standard error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asked := 0
@@ -84,7 +82,7 @@ standard error.`,
 	f.BoolVar(&r.listOnly, "list", false, "name the objects that cannot be read")
 	f.StringVar(&r.remove, "delete", "", "delete the object of this key")
 	f.StringVar(&r.back, "rollback", "", "put the last good revision of this key's object in its place")
-	f.BoolVar(&r.dryRun, "dry-run", false, "say what would be done, and do nothing")
+	f.BoolVar(&r.dryRun, "dry-run", false, "print the result without changing anything")
 	f.BoolVar(&r.force, "force", false, "do it to an object that can be read, too")
 	return cmd
 }

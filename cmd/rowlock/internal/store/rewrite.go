@@ -24,28 +24,26 @@ func rewriteCommand(o *database.Options) *cobra.Command {
 	r := &rewriteOptions{}
 	cmd := &cobra.Command{
 		Use:   "rewrite (--resource RESOURCE[,...] | --all)",
-		Short: "Rewrite objects: encrypted by the first provider, in the present form",
-		Long: `Write every object anew whose stored form is not what a server would write now:
-it was encrypted by another provider or key than the first one that
---encryption-provider-config names for its resource (or not at all), or it has
-the form of an older version. Objects whose form is right already are only read,
-so the command may be interrupted and run again.
+		Short: "Rewrite objects in the current form, encrypted by the first provider",
+		Long: `Rewrite the objects whose stored form is not the current one: those that are
+encrypted by another provider or key than the first one for their resource in
+--encryption-provider-config (or not at all), and those in the form of an older
+version. Other objects are only read, so the command can be interrupted and run again.
 
-Custom resources are written in the version that their definition stores, so that
-an older one can be taken out of its status.storedVersions. Where a webhook converts
-between versions, only a server can ask it: such objects are left and named, and a
-StorageVersionMigration on a running server does it.
+Custom resources are written in the storage version of their definition, so that an
+older one can be removed from its status.storedVersions. If a webhook converts between
+versions, the command reports the objects and leaves them unchanged: use a
+StorageVersionMigration on a running server.
 
-A key is rotated in these steps: add the new key as the second one and give the
-file to all servers; make it the first one, and give it to all servers again; run
-this command with that file; take the old key away. What is not encrypted any
-more, because the file says identity first, is decrypted likewise.
+To rotate a key: add the new key as the second one and distribute the file to all
+servers; make it the first one, and distribute the file again; run this command with
+that file; remove the old key. To decrypt, put identity first.
 
-Each object is written as servers write, if it did not change meanwhile; servers
-may run, and their watches see a new revision with nothing else changed. Then the past
-states of resources that are encrypted, or were, are encrypted by the first provider
-in their place, packed or not, with no new revision; their form stays what it was then.
-Those that cannot be read are named, and stay.`,
+Each object is written as servers write, if it did not change meanwhile; servers may
+run, and their watches see a new revision without other changes. Then the past states of
+resources that are or were encrypted are encrypted in place by the first provider,
+packed or not, without a new revision; their form does not change. Past states that
+cannot be read are reported and left unchanged.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

@@ -19,17 +19,17 @@ type skipAnswer struct {
 func skipCommand(o *database.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "skip-revisions [COUNT]",
-		Short: "Let a database that was taken back go on above all revisions that clients may have seen",
-		Long: `Let a database that was taken back to an earlier state (by pg_dump, point-in-time
-recovery, a snapshot of its disk, a copy of its file) go on above all revisions
-that were given after that state, so that no revision means two things: clients
-and running servers that have seen later ones list everything anew. Objects are
-not touched.
+		Short: "Let a database that was restored to an older state continue above all revisions that clients may have seen",
+		Long: `Let a database that was restored to an older state (by pg_dump, point-in-time
+recovery, a snapshot of its disk, a copy of its file) continue above all revisions
+that were assigned after that state, so that no revision has two meanings: clients
+and running servers that have seen later ones list everything again. Objects are
+not affected.
 
-Without COUNT as many are left out as servers may have given since the newest write:
-a million, and 50,000 for each second. Run it before the first server starts, or
-beside servers that run; running it once more does no harm. An old primary that
-servers refuse to use is accepted again after it.`,
+Without COUNT the command skips as many revisions as servers may have assigned since
+the newest write: a million, and 50,000 for each second. Run it before the first server
+starts, or while servers run; running it again is harmless. Servers accept an old
+primary again after it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var count int64

@@ -61,11 +61,11 @@ func statusCommand(o *database.Options) *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show what the database holds and how far its history reaches",
-		Long: `Show what the database holds and how far its history reaches.
+		Short: "Show the content of the database and the range of its history",
+		Long: `Show the content of the database and the range of its history.
 
-How far a server lags behind the database only that server knows: the one that
-the kubeconfig names is asked for its metrics.`,
+The lag of a server is known only to that server: the command reads it from the metrics
+of the server in the kubeconfig.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.With(cmd.Context(), database.AsIs, "nothing was changed", func(d sqlstore.Driver) error {
@@ -82,7 +82,7 @@ the kubeconfig names is asked for its metrics.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "names the server whose feed is asked after (default <data-dir>/admin.kubeconfig)")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the server whose lag to show (default <data-dir>/admin.kubeconfig)")
 	return cmd
 }
 
@@ -124,7 +124,7 @@ func (a *statusAnswer) table(w io.Writer) {
 	fmt.Fprintf(w, "OBJECTS\t%d\n", a.Objects)
 	fmt.Fprintf(w, "HISTORY\t%d rows\n", a.HistoryRows)
 	fmt.Fprintf(w, "PACKED\t%d rows in %d packs\n", a.PackedRows, a.Packs)
-	fmt.Fprintf(w, "PAST FROM\t%s\n", a.past())
+	fmt.Fprintf(w, "HISTORY FROM\t%s\n", a.past())
 	fmt.Fprintf(w, "DATABASE\t%s\n", cli.Size(a.DatabaseBytes))
 	fmt.Fprintf(w, "COMPACTION\t%s\n", served)
 	if a.Feed.Lag != nil {

@@ -13,9 +13,9 @@ func Command() *cobra.Command {
 	o := &database.Options{}
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Look after the database: status, compaction, checks, repair, backups",
-		Long: `Look after the database. Every command works beside running servers, and may
-be interrupted (Ctrl-C): what it did not finish leaves no trace.`,
+		Short: "Maintain the database: status, compaction, checks, repair, backups",
+		Long: `Maintain the database. Every command can run while servers run, and can be
+interrupted (Ctrl-C) without leaving a partial result.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

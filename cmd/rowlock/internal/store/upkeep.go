@@ -25,9 +25,9 @@ type migrateAnswer struct {
 func migrateCommand(o *database.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
-		Short: "Create the schema, or bring it up to date",
-		Long: `Create the schema, or bring it up to date. A server does the same when it
-starts; this command is for those who want it done before, or by another role.`,
+		Short: "Create or upgrade the schema",
+		Long: `Create or upgrade the schema. A server does the same when it starts; use this
+command to do it earlier, or with another role.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -81,10 +81,9 @@ func compactCommand(o *database.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact (--to REVISION | --keep DURATION)",
 		Short: "Delete history",
-		Long: `Delete history: what was written up to a revision, or longer than a duration ago.
-Objects are not touched. Rows go in small transactions with rests between, so
-that servers go on; servers of their own accord compact what is older than
-their --history-retention.`,
+		Long: `Delete history up to a revision, or older than a duration. Objects are not affected.
+The command deletes rows in small transactions with pauses, so that servers can write.
+Servers compact history that is older than their --history-retention automatically.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -140,22 +139,22 @@ func verifyCommand(o *database.Options) *cobra.Command {
 	var rebuild bool
 	cmd := &cobra.Command{
 		Use:   "verify [--rebuild-cache]",
-		Short: "Check every promise of the table, and that every value decodes",
-		Long: `Check every promise of the table on the live data: the log has no hole, each
-write names rightly what it replaced, playing the log leads to the objects that
-exist, and each value decodes as what its key says. Beside a running server the
-check covers the newer half of the kept history, as the older may be compacted
-meanwhile. Encrypted values are decrypted with --encryption-provider-config, and not
-looked into without it. The exit code is 1 if a problem was found.
+		Short: "Check the consistency of the table, and that every value decodes",
+		Long: `Check the consistency of the table on live data: the log has no gap, each write names
+the revision that it replaced, replaying the log results in the live objects, and each
+value decodes as the object of its key. While a server runs, the check covers the newer
+half of the history, as the older half may be compacted meanwhile. With
+--encryption-provider-config it decrypts encrypted values; without it, it does not read
+them. The exit code is 1 if there is a problem.
 
 A server that starts with a cache file (serve --cache-file) does not read rows
-again that it knows. Whoever edited rows by SQL runs this with --rebuild-cache, and
-then restarts the servers.
+again that are in it. After you have changed rows by SQL, run this command with
+--rebuild-cache, and restart the servers.
 
-  --rebuild-cache  begins a new epoch of the database before the check: no server
+  --rebuild-cache  starts a new epoch of the database before the check: no server
                    reads a cache file that was written before it. The next start of
                    each server reads all rows and writes a new file. The cache file
-                   beside an SQLite database is removed.`,
+                   next to an SQLite database is removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			left := "nothing was changed"

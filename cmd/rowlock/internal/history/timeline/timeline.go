@@ -45,7 +45,7 @@ func (l Line) Draw(title string, list []revisions.Revision, more bool) string {
 	}
 	b.WriteString("\n")
 	if more {
-		b.WriteString(l.Screen.Paint(screen.Dim, l.Screen.Sign("┆", ":")+" there are older writes: ask for more with --limit or --since") + "\n")
+		b.WriteString(l.Screen.Paint(screen.Dim, l.Screen.Sign("┆", ":")+" there are older writes: use --limit or --since to show them") + "\n")
 	}
 	l.rows(&b, list)
 	return b.String()

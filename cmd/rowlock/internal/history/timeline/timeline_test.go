@@ -43,7 +43,7 @@ func TestDraw(t *testing.T) {
 	want := `web: 6 writes, 18:00:00 yesterday to 13:59:00 today (UTC)
   18:00:00 █                                     █    ███ 13:59:00
 
-┆ there are older writes: ask for more with --limit or --since
+┆ there are older writes: use --limit or --since to show them
 │ Sunday 2026-11-22
 ◆ 18:00:00 20h ago     10       create  helm
 │ Monday 2026-11-23

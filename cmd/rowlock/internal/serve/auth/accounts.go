@@ -42,7 +42,7 @@ func (o *accountOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.jwksURI, "service-account-jwks-uri", "", "URI of the keys in the discovery document (default: that of this server)")
 	f.StringSliceVar(&o.audiences, "api-audiences", nil, "audiences of the API (default: the service account issuer)")
 	f.BoolVar(&o.lookup, "service-account-lookup", true, "look up the Secrets of tokens that are stored in one")
-	f.BoolVar(&o.extend, "service-account-extend-token-expiration", true, "let the default tokens of pods live for a year, for clients that do not reload them")
+	f.BoolVar(&o.extend, "service-account-extend-token-expiration", true, "issue default tokens of pods with a lifetime of a year, for clients that do not reload them")
 	f.DurationVar(&o.maxAge, "service-account-max-token-expiration", 0, "longest lifetime of a token; longer ones are shortened to this")
 }
 

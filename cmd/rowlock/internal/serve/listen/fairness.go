@@ -11,7 +11,7 @@ type FairnessFlags struct{ On bool }
 
 func (o *FairnessFlags) AddTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.On, "enable-priority-and-fairness", true,
-		"have flow schemas and priority levels share out --max-requests-inflight and --max-mutating-requests-inflight together; without, these limit reading and writing requests by number")
+		"divide the sum of --max-requests-inflight and --max-mutating-requests-inflight by flow schemas and priority levels; otherwise they limit the numbers of read and write requests")
 }
 
 func (o *FairnessFlags) Apply(cfg *server.Config) { cfg.PlainLimits = !o.On }

@@ -18,7 +18,7 @@ import (
 type TracingFlags struct{ path string }
 
 func (o *TracingFlags) AddTo(f *pflag.FlagSet) {
-	f.StringVar(&o.path, "tracing-config-file", "", "file that says which OpenTelemetry collector is sent traces, and of how many requests (a TracingConfiguration)")
+	f.StringVar(&o.path, "tracing-config-file", "", "TracingConfiguration file: the OpenTelemetry collector, and the sampling rate")
 }
 
 // Build makes the tracer; nil if there are no traces. The caller closes it.
