@@ -1,7 +1,8 @@
 #!/bin/sh
-# Clients of other releases than the one of the tests: kubectl, and envtest of controller-runtime with its
-# client-go, each against the built binary (ROWLOCK_BINARY) as the release in front of the colon. Of the long
-# tests: each compiles Kubernetes' modules of another release. With arguments only those that they name.
+# Clients of releases that the other tests do not use, each against the built binary (ROWLOCK_BINARY): kubectl, and
+# envtest of controller-runtime with its client-go. CLIENT:RELEASE:VERSION is a client, the release that the server
+# emulates, and the version of the client's module; arguments replace the list below. One of the long tests: each
+# client compiles Kubernetes' modules of another release.
 set -eu
 cd "$(dirname "$0")"
 [ $# -gt 0 ] || set -- kubectl:1.32:v0.31.3 kubectl:1.32:v0.33.13 kubectl:1.36:v0.36.6 kubectl:1.36:v0.37.2 \
