@@ -348,10 +348,13 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// Forget drops events and pinned states that are too old.
+// Forget drops events and pinned states that are too old, and what is known of kinds that are gone.
 func (c *Cache) Forget() {
 	now := c.clock()
 	for s := range c.all() {
+		if s.storage.Load() != nil && c.storageOf(s.key) == nil {
+			s.refresh(nil) // a Storage holds the compiled schemas of its definition
+		}
 		s.mu.Lock()
 		s.recent.trim(now.Unix())
 		s.mu.Unlock()
