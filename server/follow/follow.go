@@ -5,10 +5,11 @@
 // which the state is derived at one revision.
 //
 // An object that cannot be read for a while (cache.Unreadable) panics in the reader of the state, because the
-// state without it would be wrong. The next reader tries again.
+// state without it would be wrong. Until it can be read, each reader tries that object alone, and readers that
+// wait for such a try share its result. The others are not listed again.
 //
 // A Follower has no goroutine. Changes wait in the queues of its watches, which the cache bounds, until the
-// next read.
+// next read; while an object cannot be read, at most one change of each object waits.
 package follow
 
 import (
@@ -20,8 +21,9 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// Kind is one kind of objects to follow. Set and Delete are called by one goroutine at a time, in the order
-// of revisions. Neither is called for an unreadable object, except Delete for one that was readable before.
+// Kind is one kind of objects to follow. Set and Delete are called by one goroutine at a time, for one object in
+// the order of revisions. Neither is called for a corrupt object, except Delete for one that was readable before.
+// Set changes nothing before it has read the object.
 type Kind struct {
 	Storage string // the key of the kind's storage
 	Set     func(item *cache.Item)
@@ -38,12 +40,23 @@ type Follower struct {
 
 	// state is held for writing while changes are handed on.
 	state sync.RWMutex
+	part  bool // the state lacks changes, because handing them on has failed; guarded by state
 
-	update   sync.Mutex         // held while changes are applied; guards buf and waiting
-	updating atomic.Bool        // somebody does
-	behind   atomic.Bool        // waiting holds some
-	buf      []cache.Delivery   // reused
-	waiting  [][]cache.Delivery // for each kind, events that the cache has not published yet
+	update   sync.Mutex             // held while changes are applied; guards buf, waiting, unread, bad and failed
+	updating atomic.Bool            // somebody does
+	behind   atomic.Bool            // waiting or unread hold some
+	tries    atomic.Int64           // how often update was locked to apply changes
+	buf      []cache.Delivery       // reused
+	waiting  [][]cache.Delivery     // for each kind, events that the cache has not published yet
+	unread   map[object]*cache.Item // to be handed on once bad can be read
+	bad      object                 // of unread, could not be read last
+	failed   error                  // the Unreadable of the last try; nil: it succeeded
+}
+
+// object is an object of a kind.
+type object struct {
+	kind            int // index
+	namespace, name string
 }
 
 // New makes a follower of objects in a cache, which begins when somebody first reads.
@@ -55,8 +68,14 @@ func New(c *cache.Cache, reset func(), kinds ...Kind) *Follower {
 // RLock hands on all changes that the cache knows of, and keeps further ones away
 // until RUnlock.
 func (f *Follower) RLock() {
-	f.CatchUp()
-	f.state.RLock()
+	for {
+		f.CatchUp()
+		f.state.RLock()
+		if !f.part {
+			return
+		}
+		f.state.RUnlock() // another goroutine has failed to hand on later changes
+	}
 }
 
 // RUnlock ends RLock.
@@ -68,15 +87,21 @@ func (f *Follower) CatchUp() {
 	if f.current() {
 		return
 	}
+	tries := f.tries.Load()
 	f.update.Lock()
 	defer f.update.Unlock()
+	if f.failed != nil && f.tries.Load() > tries {
+		panic(f.failed) // of a try that began after the call
+	}
+	f.tries.Add(1)
+	f.failed = nil
 	f.updating.Store(true)
 	defer f.updating.Store(false)
 	f.state.Lock()
 	defer f.state.Unlock()
-	done := false
+	f.part = true
 	defer func() {
-		if !done && f.watchers.Load() != nil { // an object cannot be read, and the caller panics: the next one lists all again
+		if f.part && f.failed == nil && f.watchers.Load() != nil { // Set has panicked: the next caller lists all again
 			f.stop()
 		}
 	}()
@@ -85,11 +110,53 @@ func (f *Follower) CatchUp() {
 			f.list()
 		}
 		if f.takeEvents() == nil {
-			done = true
-			return
+			break
 		}
 		f.stop() // the cache cut a watch off, as it fell behind: all objects are listed again
 	}
+	if f.failed = f.handUnread(); f.failed != nil {
+		f.behind.Store(true)
+		panic(f.failed)
+	}
+	f.part = false
+}
+
+// set hands an object on, unless it or an earlier one cannot be read.
+func (f *Follower) set(kind int, item *cache.Item) {
+	key := object{kind, item.Namespace, item.Name}
+	if len(f.unread) == 0 {
+		if cache.Try(func() { f.kinds[kind].Set(item) }) == nil {
+			return
+		}
+		f.bad = key
+	}
+	f.unread[key] = item
+}
+
+// handUnread hands on the objects that were left, the one first that could not be read last, until one cannot
+// be read. Its error is a *cache.Unreadable.
+func (f *Follower) handUnread() error {
+	if _, left := f.unread[f.bad]; left {
+		if err := f.retry(f.bad); err != nil {
+			return err
+		}
+	}
+	for key := range f.unread {
+		if err := f.retry(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Follower) retry(key object) error {
+	item := f.unread[key]
+	if err := cache.Try(func() { f.kinds[key.kind].Set(item) }); err != nil {
+		f.bad = key
+		return err
+	}
+	delete(f.unread, key)
+	return nil
 }
 
 // current reports whether all changes that the cache had before have been applied. The applying goroutine
@@ -130,7 +197,7 @@ func (f *Follower) takeEvents() error {
 		}
 		n := 0
 		for ; n < len(f.waiting[i]) && f.waiting[i][n].Revision() <= published; n++ {
-			f.kinds[i].hand(f.waiting[i][n])
+			f.hand(i, f.waiting[i][n])
 		}
 		f.waiting[i] = slices.Delete(f.waiting[i], 0, n)
 		behind = behind || len(f.waiting[i]) > 0
@@ -139,13 +206,15 @@ func (f *Follower) takeEvents() error {
 	return nil
 }
 
-// hand tells the follower of a kind of one event.
-func (k *Kind) hand(d cache.Delivery) {
-	if item := d.Item(); d.Type == cache.Deleted || item.Err() != nil {
-		k.Delete(item.Namespace, item.Name)
-	} else {
-		k.Set(item)
+// hand hands on one event of a kind.
+func (f *Follower) hand(kind int, d cache.Delivery) {
+	item := d.Item()
+	if d.Type != cache.Deleted && item.Err() == nil {
+		f.set(kind, item)
+		return
 	}
+	delete(f.unread, object{kind, item.Namespace, item.Name})
+	f.kinds[kind].Delete(item.Namespace, item.Name)
 }
 
 // list drops everything, applies all existing objects, and begins to watch. It returns once the cache has
@@ -153,9 +222,10 @@ func (k *Kind) hand(d cache.Delivery) {
 // one revision. f.state is held for writing.
 func (f *Follower) list() {
 	f.reset()
+	f.unread = map[object]*cache.Item{}
 	watchers, newest := make([]*cache.Watcher, len(f.kinds)), int64(0)
 	defer func() {
-		if f.watchers.Load() == nil { // an object cannot be read
+		if f.watchers.Load() == nil { // Set has panicked
 			stop(watchers)
 		}
 	}()
@@ -164,7 +234,7 @@ func (f *Follower) list() {
 		watchers[i], newest = w, max(newest, snapshot.Revision)
 		snapshot.Ascend("", "", "", func(item *cache.Item) bool {
 			if item.Err() == nil {
-				k.Set(item)
+				f.set(i, item)
 			}
 			return true
 		})

@@ -203,39 +203,120 @@ func TestCaughtUpWithoutALock(t *testing.T) {
 }
 
 // TestUnreadable: every read while an object is unreadable panics, whether the object was listed or has
-// changed, and no reader gets a state without it. Once it is readable, the state is complete.
+// changed, and no reader gets a state without it. Once it is readable, the state is complete. Until then each
+// read tries that object alone.
 func TestUnreadable(t *testing.T) {
 	s := newStore()
-	values, bad := map[string]string{}, "listed"
+	const objects = 100
+	values, bad, sets := map[string]string{}, "c50", 0
 	f := follow.New(s.cache, func() { clear(values) }, follow.Kind{Storage: "configmaps", Delete: func(_, name string) { delete(values, name) }, Set: func(item *cache.Item) {
+		sets++
 		if item.Name == bad {
 			panic(&cache.Unreadable{})
 		}
 		values[item.Name] = item.Meta().Labels["value"]
 	}})
-	want := func(want map[string]string) {
-		t.Helper()
-		bad := bad
-		for range 3 {
-			if err := cache.Try(f.CatchUp); (err != nil) != (bad != "") {
-				t.Errorf("while %q cannot be read: %v", bad, err)
-			}
-		}
-		if n := s.cache.Watchers("configmaps"); n > 1 || bad != "" && n != 0 {
-			t.Errorf("while %q cannot be read there are %d watchers", bad, n)
-		}
-		if bad == "" && !maps.Equal(values, want) {
-			t.Errorf("the state is %v, want %v", values, want)
+	all := map[string]string{}
+	write := func(name, value string) {
+		s.write("configmaps", name, value)
+		if all[name] = value; value == "" {
+			delete(all, name)
 		}
 	}
-	s.write("configmaps", "listed", "1")
-	want(nil)
-	bad = ""
-	want(map[string]string{"listed": "1"})
-	bad = "changed"
-	s.write("configmaps", "changed", "2")
-	s.write("configmaps", "after", "3")
-	want(nil)
-	bad = ""
-	want(map[string]string{"listed": "1", "changed": "2", "after": "3"})
+	fails := func() {
+		t.Helper()
+		for range 20 {
+			if err := cache.Try(f.CatchUp); err == nil {
+				t.Errorf("%q can be read", bad)
+			}
+		}
+	}
+	complete := func() {
+		t.Helper()
+		bad = ""
+		if err := cache.Try(f.CatchUp); err != nil || !maps.Equal(values, all) {
+			t.Errorf("%v: the state is %v, want %v", err, values, all)
+		}
+	}
+	for i := range objects {
+		write(fmt.Sprint("c", i), "1")
+	}
+	fails()
+	complete()
+	if sets > 2*objects {
+		t.Errorf("an object that is listed cannot be read: %d tries of %d objects", sets, objects)
+	}
+	bad, sets = "c7", 0
+	write("c7", "2")
+	fails()
+	write("c7", "3")
+	write("c8", "3")
+	write("c9", "3")
+	write("c9", "")
+	fails()
+	complete()
+	if sets > 60 {
+		t.Errorf("an object that has changed cannot be read: %d tries", sets)
+	}
+	bad = "c7"
+	write("c7", "4")
+	fails()
+	write("c7", "") // it need not be read any more
+	if err := cache.Try(f.CatchUp); err != nil || !maps.Equal(values, all) {
+		t.Errorf("%v: the state is %v, want %v", err, values, all)
+	}
+	bad = "c10"
+	write("c10", "5")
+	fails()
+	for i := range 5_000 { // the cache cuts the watch off
+		s.write("configmaps", "c11", strconv.Itoa(i))
+	}
+	all["c11"] = "4999"
+	fails()
+	complete()
+	if n := s.cache.Watchers("configmaps"); n != 1 {
+		t.Errorf("%d watchers", n)
+	}
+}
+
+// TestNobodyReadsAPart: a reader that waits for the state while an object of a batch turns out to be unreadable
+// does not get the rest of the batch.
+func TestNobodyReadsAPart(t *testing.T) {
+	s := newStore()
+	var first, second string
+	var bad atomic.Bool
+	f := follow.New(s.cache, func() {}, follow.Kind{Storage: "secrets", Delete: func(string, string) {}, Set: func(item *cache.Item) {
+		first = item.Meta().Labels["value"]
+		runtime.Gosched()
+	}}, follow.Kind{Storage: "configmaps", Delete: func(string, string) {}, Set: func(item *cache.Item) {
+		if bad.Load() {
+			panic(&cache.Unreadable{})
+		}
+		second = item.Meta().Labels["value"]
+	}})
+	var done atomic.Bool
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for !done.Load() {
+				_ = cache.Try(func() {
+					f.RLock()
+					defer f.RUnlock()
+					if first != second && !done.Swap(true) {
+						t.Errorf("a reader got %q and %q", first, second)
+					}
+				})
+			}
+		})
+	}
+	for i := 0; i < 500 && !done.Load(); i++ {
+		bad.Store(true)
+		value := strconv.Itoa(i)
+		s.cache.Apply([]sqlstore.Change{s.change("secrets", "first", value), s.change("configmaps", "second", value)})
+		_ = cache.Try(f.CatchUp)
+		bad.Store(false)
+		f.CatchUp()
+	}
+	done.Store(true)
+	readers.Wait()
 }
