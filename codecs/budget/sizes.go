@@ -48,8 +48,12 @@ func (s Sizes) Together() int64 { return 2 * s.Share() }
 // Bodies returns how many bytes the large bodies of all users may have together.
 func (s Sizes) Bodies() int64 { return 4 * s.Body() }
 
-// Answers returns how many bytes the answers with large objects may take that are under way; a user may take half of it.
-func (s Sizes) Answers() int64 { return 16 * s.Object() }
+// Answers returns how many bytes the answers with large objects that are under way may take: as many as three users.
+func (s Sizes) Answers() int64 { return 3 * s.AnswersOfUser() }
+
+// AnswersOfUser returns Answers for one user: the largest object in another form takes all of it. Answers wait for
+// conversion webhooks and for slow clients, so two users must not be able to take all room.
+func (s Sizes) AnswersOfUser() int64 { return 8 * s.Object() }
 
 // Events returns how many bytes the recent events of a resource may have: sixteen objects of DefaultObject, or four larger ones.
 func (s Sizes) Events() int { return int(max(16*DefaultObject, 4*s.Object())) }

@@ -25,7 +25,7 @@ func TestSizes(t *testing.T) {
 		}
 		object, body := s.Object(), s.Body()
 		if s.Share() < budget.MemoryOf(int(object))+budget.Copies(int(object))+budget.Decoded(int(object)) || s.Together() < 2*s.Share() || s.Bodies() < 2*body ||
-			s.Answers()/2 < 8*object || s.Answer() < object*4/3 || s.Recorded() < object || int64(s.Events()) < 4*object || int64(s.SlowEvents()) < 2*object {
+			s.AnswersOfUser() < 8*object || s.Answer() < object*4/3 || s.Recorded() < object || int64(s.Events()) < 4*object || int64(s.SlowEvents()) < 2*object {
 			t.Errorf("%d: a bound has no room for the largest object: %+v", n, s)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // NewRoom makes the gate that bounds how many bytes the answers with large objects take together. Users take turns.
 func NewRoom(sizes budget.Sizes) *fair.Gate {
-	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Room: sizes.Answers(), Share: sizes.Answers() / 2, Free: 1})
+	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Room: sizes.Answers(), Share: sizes.AnswersOfUser(), Free: 1})
 }
 
 // formWeight is how many bytes a byte of a large object may take if the answer does not have its stored bytes.

@@ -30,7 +30,8 @@ func itemOf(n int) *cache.Item {
 	return cache.NewOwnItem(&sqlstore.Row{Value: []byte(head + strings.Repeat("x", n-len(head)-len(tail)) + tail)}, nil)
 }
 
-// TestRoomForLargeObjects: answers with large objects have as many bytes as there is room for, half of it for one user; others wait.
+// TestRoomForLargeObjects: answers with large objects have as many bytes as there is room for, a third of it for one user; others
+// wait. Two users who keep what they have leave room for a third.
 func TestRoomForLargeObjects(t *testing.T) {
 	sizes, err := budget.SizesOf(4 << 20)
 	if err != nil {
@@ -66,14 +67,19 @@ func TestRoomForLargeObjects(t *testing.T) {
 		}
 	}
 	if !waits("one", json, large) || waits("other", json, large) || waits("one", json, itemOf(budget.DefaultBody-100)) {
-		t.Error("half of the room is for one user, and small objects need none")
+		t.Error("a third of the room is for one user, and small objects need none")
 	}
-	q := of("other")
-	if err := a.Room(q, yaml, large); err != nil {
-		t.Fatal(err)
+	q, second := of("other"), of("second")
+	for _, q := range []*Request{q, second} {
+		if waits(q.User(), yaml, large) {
+			t.Errorf("the answers of others leave no room for the user %s", q.User())
+		}
+		if err := a.Room(q, yaml, large); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !waits("third", json, large) {
-		t.Error("there is room for more than sixteen objects; another form counts eight times")
+		t.Error("there is room for more than 24 objects; another form counts eight times")
 	}
 	q.End()
 	some[0].End()
@@ -84,6 +90,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 		t.Errorf("a request that has given its room back takes none again: %v", err)
 	}
 	q.End()
+	second.End()
 	for _, q := range some {
 		q.End()
 	}
