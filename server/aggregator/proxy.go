@@ -18,6 +18,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/wire"
@@ -70,9 +71,13 @@ func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
 	return services.Remote(schema.GroupVersion{Group: group, Version: version})
 }
 
-// Mark records in the request that another server answers it.
+// Mark records in the request that another server answers it. While APIServices cannot be read, any request may
+// be one of those: its handler calls Serves, and fails after the filters that record and count failures.
 func (a *Aggregator) Mark(i *request.Info, h http.Header) {
-	if a.Serves(i) != nil {
+	var s *apiregistrationv1.APIService
+	if cache.Try(func() { s = a.Serves(i) }) != nil {
+		i.Remote = true
+	} else if s != nil {
 		i.Remote, i.Upgrade = true, relay.Upgrades(h)
 	}
 }
