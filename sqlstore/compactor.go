@@ -121,8 +121,9 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	writes := make([]*write, len(rows))
+	writes, bytes := make([]*write, len(rows)), 0
 	for i := range rows {
+		bytes += len(rows[i].Value)
 		op := Op{Verb: Delete, Key: rows[i].Key, Expect: rows[i].Revision, Value: rows[i].Value, AsStored: true}
 		writes[i] = &write{txn: Txn{Ops: []Op{op}, Lead: Leading(ctx)}, size: len(op.Value), done: make(chan struct{})}
 		s.seal(ctx, writes[i]) // which decrypts a value that is passed as stored
@@ -146,5 +147,5 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 		}
 	}
 	s.cfg.Observer.Expired(deleted)
-	return err == nil && len(rows) == expirePage, err
+	return err == nil && (len(rows) == expirePage || bytes >= ChangesBytes), err
 }

@@ -40,7 +40,8 @@ type Reader interface {
 	// Errors: CompactedError, FutureError, those of take, and ErrIndexMismatch after all rows of the table.
 	ReadAll(ctx context.Context, revision int64, take func(rows []Row) error) error
 
-	// Expired returns up to limit live rows whose ExpiresAt is at or before now.
+	// Expired returns up to limit live rows whose ExpiresAt is at or before now, in the order of ExpiresAt; fewer once their
+	// values have ChangesBytes.
 	Expired(ctx context.Context, now time.Time, limit int) ([]Row, error)
 }
 

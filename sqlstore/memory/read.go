@@ -227,11 +227,12 @@ func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (found [
 	if err != nil {
 		return nil, fmt.Errorf("looking for expired rows: %w", err)
 	}
+	page, bytes := &sqlstore.ScanRequest{Limit: limit, Bytes: sqlstore.ChangesBytes}, 0
 	c.expiring.Scan(func(r *sqlstore.Row) bool {
-		if r.ExpiresAt.After(now) || len(found) >= limit {
+		if r.ExpiresAt.After(now) || page.Full(len(found), bytes) {
 			return false
 		}
-		found = append(found, given(r))
+		found, bytes = append(found, given(r)), bytes+len(r.Value)
 		return true
 	})
 	return found, nil

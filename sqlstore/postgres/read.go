@@ -276,7 +276,11 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []sqlstore.Row, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
-	rows, err = queryRows(ctx, d.pool, qExpired, now, limit)
+	page := &sqlstore.ScanRequest{Limit: limit, Bytes: sqlstore.ChangesBytes}
+	var found pgx.Rows
+	if found, err = d.pool.Query(ctx, qExpired, now, limit); err == nil {
+		rows, err = collectPage(found, page)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading expired rows: %w", err)
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -167,15 +168,23 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 
 // Expired implements sqlstore.Driver.
 func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []sqlstore.Row, err error) {
+	page := &sqlstore.ScanRequest{Limit: limit, Bytes: sqlstore.ChangesBytes}
 	var dec decoder
+	bytes := 0
 	err = d.reader(ctx, func(c *conn) error {
 		return c.query(ctx, func(v []driver.Value) error {
 			row, err := dec.row(v)
+			if err != nil {
+				return err
+			}
 			rows = append(rows, row)
-			return err
+			if bytes += len(row.Value); page.Full(len(rows), bytes) {
+				return errEnough
+			}
+			return nil
 		}, qExpired, now.UnixMicro(), int64(limit))
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnough) {
 		return nil, fmt.Errorf("reading expired rows: %w", err)
 	}
 	return rows, nil

@@ -193,5 +193,9 @@ func (m *Memory) Expired(ctx context.Context, now time.Time, limit int) ([]sqlst
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b sqlstore.Row) int { return a.ExpiresAt.Compare(b.ExpiresAt) })
-	return rows[:min(limit, len(rows))], nil
+	n := 0
+	for bytes := 0; n < len(rows) && n < limit && bytes < sqlstore.ChangesBytes; n++ {
+		bytes += len(rows[n].Value)
+	}
+	return rows[:n], nil
 }

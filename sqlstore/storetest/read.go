@@ -194,6 +194,16 @@ var readTests = map[string]func(*testing.T, Database){
 		if rows, _ := d.Expired(t.Context(), start.Add(time.Minute), 10); len(rows) != 0 {
 			t.Fatalf("%s has expired", names(rows))
 		}
+		// ChangesBytes of values end a page too.
+		large := strings.Repeat("x", sqlstore.ChangesBytes/2)
+		for i, name := range []string{"large0", "large1", "large2"} {
+			txn := op(name, time.Duration(i)*time.Millisecond)
+			txn.Ops[0].Value = []byte(large)
+			must(t, d, txn)
+		}
+		if rows, err := d.Expired(t.Context(), start.Add(time.Hour), 10); err != nil || len(rows) != 2 {
+			t.Fatalf("a page of large values has %s, %v", names(rows), err)
+		}
 	},
 	"the revision at a time": func(t *testing.T, db Database) {
 		d := db.Open(t)
