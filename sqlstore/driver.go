@@ -55,7 +55,7 @@ type Writer interface {
 
 	// Resolve finds out what became of the last batch whose Apply ended with
 	// ErrUncertain. The Outcomes are as Apply would have returned them; committed
-	// is false if nothing of it is in the table and, from now on, never will be.
+	// is false if nothing of it is in the table and, from now on, never will be. ErrUncertain: that can no longer be found out.
 	Resolve(ctx context.Context) (out []Outcome, committed bool, err error)
 
 	// Healthy returns ErrGone if it is known, without a write, that writes would be lost: the database is not

@@ -44,3 +44,23 @@ func TestGoneBehindACommit(t *testing.T) {
 		t.Errorf("after %d looks a write that came later has %v", d.asked, w.out.Err)
 	}
 }
+
+// forgetful cannot find out what became of a commit, ever.
+type forgetful struct{ noDriver }
+
+func (forgetful) Resolve(context.Context) ([]Outcome, bool, error) { return nil, false, ErrUncertain }
+
+// TestOutcomeThatIsNeverKnown: the store does not ask again, and later writers do not wait.
+func TestOutcomeThatIsNeverKnown(t *testing.T) {
+	s := New(forgetful{}, Config{RetryFor: time.Hour})
+	w := &write{done: make(chan struct{})}
+	s.queue.add(w)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, committed, err := s.resolve(ctx, ErrUncertain); !errors.Is(err, ErrUncertain) || committed || ctx.Err() != nil {
+		t.Errorf("the outcome is %t, %v, after %v", committed, err, ctx.Err())
+	}
+	if w.finished() {
+		t.Errorf("a later write has %v", w.out.Err)
+	}
+}

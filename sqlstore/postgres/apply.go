@@ -21,6 +21,7 @@ type pendingBatch struct {
 	relaxed bool        // it need not wait for the disk
 	leads   [2][]string // names and holders of the leads on whose behalf it writes
 	pid     uint32      // of the session that it was sent to
+	head    int64       // a revision that existed before it was sent
 }
 
 // wavePlan is the part of a batch whose keys all differ, as arrays of one statement.
@@ -103,7 +104,7 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	if d.pending != nil {
 		// Whoever wrote that batch has given up asking: what it did comes with the feed.
-		if _, _, err := d.resolve(ctx); err != nil {
+		if _, _, err := d.resolve(ctx); err != nil && !errors.Is(err, sqlstore.ErrUncertain) {
 			return nil, fmt.Errorf("writing a batch: %w", unsent(err))
 		}
 	}
@@ -126,7 +127,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 		return nil, fmt.Errorf("writing a batch: the database is another one than before: %w", sqlstore.ErrBusy)
 	}
 	now = now.UTC().Truncate(time.Microsecond)
-	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, relaxed: relaxed, leads: [2][]string{names, holders}, pid: conn.Conn().PgConn().PID()}
+	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, relaxed: relaxed, leads: [2][]string{names, holders}, pid: conn.Conn().PgConn().PID(), head: d.head.Load()}
 	if err := d.send(ctx, conn.Conn(), p, out); err != nil {
 		if fenced(err) {
 			if len(names) > 0 {

@@ -119,6 +119,25 @@ func TestResolveWithANumberThatIsNoProcess(t *testing.T) {
 	}
 }
 
+// A server that starts removes the markers of those that have been silent for long, by revisions. Where many are left out after a
+// failover, that may be the marker of a batch whose outcome is not known yet. Nothing then shows that it was not written.
+func TestResolveWithoutTheMarker(t *testing.T) {
+	proxy, direct, d := behindProxy(t, postgres.Config{})
+	must(t, d, createTxn("first", "x"))
+	proxy.LoseCommits(1)
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("second", "x")}, at); !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatalf("the lost answer gives %v", err)
+	}
+	direct.Exec(t, "DELETE FROM kv_meta WHERE key LIKE 'batch:%'")
+	if out, committed, err := d.Resolve(t.Context()); !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Errorf("the outcome is %v, %t, %v", out, committed, err)
+	}
+	if r := must(t, d, createTxn("third", "x"))[0].Revisions[0]; r != 3 {
+		t.Errorf("the next write is revision %d", r)
+	}
+	storetest.CheckTable(t, direct.Open(t))
+}
+
 // A batch whose outcome nobody asks for any more must not lend its outcome to the next.
 func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
 	proxy, _, d := behindProxy(t, postgres.Config{})

@@ -34,7 +34,7 @@ func (d *Driver) resolve(ctx context.Context) (out []sqlstore.Outcome, committed
 	if _, err := d.pool.Exec(ctx, qTerminate, p.pid, d.session); err != nil && !refused(err) {
 		return nil, false, fmt.Errorf("resolving a batch: %w", d.translate(ctx, err))
 	}
-	seq, marked := d.seq+1, true // d.seq+1 is the batch in question
+	seq, marked, lost := d.seq+1, true, false // d.seq+1 is the batch in question
 	err = d.confirm(ctx, func(tx pgx.Tx) error {
 		var head, base int64
 		var word string
@@ -43,9 +43,9 @@ func (d *Driver) resolve(ctx context.Context) (out []sqlstore.Outcome, committed
 		}
 		err := tx.QueryRow(ctx, qMarker, d.marker()).Scan(&word, &base)
 		if errors.Is(err, pgx.ErrNoRows) {
-			// It was cleaned away, as that of a server long silent: nothing can have been
-			// committed since, and nothing will be that expects it.
-			marked = false
+			// It was removed, as that of a server long silent, or by a database that went back. Nothing will be
+			// committed that expects it, but the batch may have been committed before.
+			marked, lost = false, head > p.head
 			return nil
 		}
 		if err != nil {
@@ -69,6 +69,10 @@ func (d *Driver) resolve(ctx context.Context) (out []sqlstore.Outcome, committed
 		return nil, false, fmt.Errorf("resolving a batch: %w", d.translate(ctx, err))
 	}
 	d.pending, d.seq, d.marked = nil, seq, marked
+	if lost {
+		d.wake()
+		return nil, false, fmt.Errorf("resolving a batch: %w: the row of kv_meta that would tell is gone", sqlstore.ErrUncertain)
+	}
 	if committed {
 		d.wake()
 	}
