@@ -18,6 +18,14 @@ import (
 type pendingBatch struct {
 	marker string
 	out    []sqlstore.Outcome
+	first  int64        // the first revision that it wrote, if it was committed,
+	key    sqlstore.Key // of which object,
+	at     int64        // and when
+}
+
+// pend makes the batch of an applier the pending one.
+func (d *Driver) pend(a *applier, marker string, out []sqlstore.Outcome) {
+	d.pending = &pendingBatch{marker: marker, out: out, first: a.head + 1, key: a.first, at: a.at}
 }
 
 func newNonce() string {
@@ -51,7 +59,7 @@ func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error)
 func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	// Whoever wrote a pending batch has stopped waiting for its outcome: the feed shows what it wrote.
 	if d.unresolved() {
-		if _, _, err := d.Resolve(ctx); err != nil {
+		if _, _, err := d.Resolve(ctx); err != nil && !errors.Is(err, sqlstore.ErrUncertain) {
 			return nil, fmt.Errorf("writing a batch: %w", err)
 		}
 	}
@@ -90,7 +98,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time,
 			err = d.Healthy()
 		}
 		if err == nil {
-			if err = d.commit(w, marker, out); err == nil {
+			if err = d.commit(&a, marker, out); err == nil {
 				d.committed(a.next-a.head, reserved, relaxed)
 			}
 			return out, err
@@ -105,8 +113,8 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time,
 	return out, nil
 }
 
-func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
-	err := d.end(w)
+func (d *Driver) commit(a *applier, marker string, out []sqlstore.Outcome) error {
+	err := d.end(a.w)
 	if err == nil {
 		d.written.Store(true)
 		d.wroteLog()
@@ -114,17 +122,17 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 			return nil
 		}
 		// The commit may be in a file that was deleted or replaced.
-		d.pending = &pendingBatch{marker: marker, out: out}
+		d.pend(a, marker, out)
 		return fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 	}
-	if e := w.exec(qRollback); e != nil && !isIdle(e) {
+	if e := a.w.exec(qRollback); e != nil && !isIdle(e) {
 		err = errors.Join(err, e)
 	} else if !hasCode(err, sqlite3.SQLITE_IOERR) || isCode(err, sqlite3.SQLITE_IOERR_WRITE) {
 		// The page that commits is written last: where a write failed, the log has no whole commit.
 		return fmt.Errorf("committing a batch: %w", err)
 	}
 	// A failed sync may leave a whole commit in the log, to be found by recovery.
-	d.pending = &pendingBatch{marker: marker, out: out}
+	d.pend(a, marker, out)
 	return fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 }
 
@@ -170,7 +178,16 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	if _, err := w.one(marker[:], qBatch); err != nil {
 		return nil, false, fmt.Errorf("resolving a batch: %w", err)
 	}
-	if marker[0] == p.marker {
+	committed := marker[0] == p.marker
+	if !committed { // if another process has written since, the marker is that process's
+		if committed, err = p.wrote(w); err != nil {
+			if errors.Is(err, sqlstore.ErrUncertain) {
+				d.pending, d.version = nil, lookAgain
+			}
+			return nil, false, fmt.Errorf("resolving a batch: %w", err)
+		}
+	}
+	if committed {
 		d.pending = nil
 		d.version = lookAgain // if nobody waits for the outcome, the feed has to read the rows from the table
 		return p.out, true, nil
@@ -181,6 +198,22 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	}
 	d.pending = nil
 	return nil, false, nil
+}
+
+// wrote reports whether the batch wrote its first revision, or another process did. ErrUncertain: the row is gone.
+func (p *pendingBatch) wrote(w *conn) (bool, error) {
+	head, err := w.number(qRevision)
+	if err != nil || head < p.first {
+		return false, err
+	}
+	row, found, err := readRow(context.Background(), w, qRow, p.first)
+	switch {
+	case err != nil:
+		return false, err
+	case !found || row.Damaged != nil:
+		return false, fmt.Errorf("%w: the row of revision %d would tell", sqlstore.ErrUncertain, p.first)
+	}
+	return row.Key == p.key && row.WrittenAt.UnixMicro() == p.at, nil
 }
 
 // record stores the newest revision, and the number of the batch. These are two statements because a
@@ -195,11 +228,12 @@ func record(w *conn, revision int64, marker string) error {
 
 // applier runs one batch inside an open transaction.
 type applier struct {
-	w    *conn
-	head int64 // revision before the batch
-	next int64 // newest revision handed out
-	at   int64
-	sums *sqlstore.Summer
+	w     *conn
+	head  int64 // revision before the batch
+	next  int64 // newest revision handed out
+	at    int64
+	first sqlstore.Key // the object of the first of them
+	sums  *sqlstore.Summer
 }
 
 func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
@@ -314,6 +348,9 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 	}
 	if err != nil {
 		return 0, nil, err
+	}
+	if a.next == a.head {
+		a.first = op.Key
 	}
 	a.next = revision
 	return created, nil, nil

@@ -109,3 +109,39 @@ func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
 		t.Error("nothing tells the store to look at the table")
 	}
 }
+
+// TestAnotherProcessWritesBeforeTheOutcomeIsFound: the database names the last batch alone, of whichever process.
+func TestAnotherProcessWritesBeforeTheOutcomeIsFound(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "rowlock.db")}
+	a, b := f.Open(t).(*sqlite.Driver), f.Open(t).(*sqlite.Driver)
+	mustApply(t, a, put("first", "x"))
+	uncertain := func(name string) {
+		t.Helper()
+		if _, err := a.Apply(t.Context(), []sqlstore.Txn{put(name, "x")}, time.Now()); !errors.Is(err, sqlstore.ErrUncertain) {
+			t.Fatalf("the commit gives %v", err)
+		}
+		mustApply(t, b, put("after "+name, "x"))
+	}
+	a.AfterCommit(func() {
+		if err := os.Rename(f.path, f.path+".away"); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := a.Apply(t.Context(), []sqlstore.Txn{put("committed", "x")}, time.Now()); !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatalf("the commit gives %v", err)
+	}
+	if err := os.Rename(f.path+".away", f.path); err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, b, put("after it", "x"))
+	out, committed, err := a.Resolve(t.Context())
+	if err != nil || !committed || out[0].Revisions[0] != 2 {
+		t.Errorf("a commit that was made: %+v, %t, %v", out, committed, err)
+	}
+	a.FailCommit()
+	uncertain("failed")
+	if out, committed, err := a.Resolve(t.Context()); err != nil || committed {
+		t.Errorf("a commit that was not made: %+v, %t, %v", out, committed, err)
+	}
+	wantNames(t, a, "after failed", "after it", "committed", "first")
+}
