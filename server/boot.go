@@ -19,43 +19,51 @@ const (
 )
 
 // hooks are the steps of the start, under the names of a stock server's post-start hooks, each with the stage that
-// completes it here.
+// completes it here, and the feature gate that must be on for it.
 var hooks = []struct {
 	name  string
 	after int32
+	gate  string
 }{
-	{"poststarthook/start-apiserver-admission-initializer", stageLoading},
-	{"poststarthook/generic-apiserver-start-informers", stageLoading},
-	{"poststarthook/priority-and-fairness-config-consumer", stageWriting},
-	{"poststarthook/priority-and-fairness-filter", stageWriting},
-	{"poststarthook/storage-object-count-tracker-hook", stageLoading},
-	{"poststarthook/start-apiextensions-informers", stageLoading},
-	{"poststarthook/start-apiextensions-controllers", stageLooping},
-	{"poststarthook/crd-informer-synced", stageLoading},
-	{"poststarthook/start-system-namespaces-controller", stageWriting},
-	{"poststarthook/start-cluster-authentication-info-controller", stageLooping},
-	{"poststarthook/start-legacy-token-tracking-controller", stageLooping},
-	{"poststarthook/start-service-ip-repair-controllers", stageLoading},
-	{"poststarthook/rbac/bootstrap-roles", stageWriting},
-	{"poststarthook/scheduling/bootstrap-system-priority-classes", stageWriting},
-	{"poststarthook/priority-and-fairness-config-producer", stageWriting},
-	{"poststarthook/bootstrap-controller", stageWriting},
-	{"poststarthook/start-kube-aggregator-informers", stageLoading},
-	{"poststarthook/apiservice-status-local-available-controller", stageWriting},
-	{"poststarthook/apiservice-status-remote-available-controller", stageLooping},
-	{"poststarthook/apiservice-registration-controller", stageWriting},
-	{"poststarthook/apiservice-wait-for-first-sync", stageWriting},
-	{"poststarthook/apiservice-discovery-controller", stageWriting},
-	{"poststarthook/kube-apiserver-autoregistration", stageWriting},
-	{"autoregister-completion", stageWriting},
-	{"poststarthook/apiservice-openapi-controller", stageWriting},
-	{"poststarthook/apiservice-openapiv3-controller", stageWriting},
+	{name: "poststarthook/start-apiserver-admission-initializer", after: stageLoading},
+	{name: "poststarthook/generic-apiserver-start-informers", after: stageLoading},
+	{name: "poststarthook/priority-and-fairness-config-consumer", after: stageWriting},
+	{name: "poststarthook/priority-and-fairness-filter", after: stageWriting},
+	{name: "poststarthook/storage-readiness", after: stageLoading, gate: "WatchCacheInitializationPostStartHook"},
+	{name: "poststarthook/storage-object-count-tracker-hook", after: stageLoading},
+	{name: "poststarthook/start-apiextensions-informers", after: stageLoading},
+	{name: "poststarthook/start-apiextensions-controllers", after: stageLooping},
+	{name: "poststarthook/crd-informer-synced", after: stageLoading},
+	{name: "poststarthook/start-system-namespaces-controller", after: stageWriting},
+	{name: "poststarthook/start-cluster-authentication-info-controller", after: stageLooping},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-controller", after: stageLooping, gate: "APIServerIdentity"},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-garbage-collector", after: stageLooping, gate: "APIServerIdentity"},
+	{name: "poststarthook/start-legacy-token-tracking-controller", after: stageLooping},
+	{name: "poststarthook/start-service-ip-repair-controllers", after: stageLoading},
+	{name: "poststarthook/start-kubernetes-service-cidr-controller", after: stageLooping, gate: "MultiCIDRServiceAllocator"},
+	{name: "poststarthook/rbac/bootstrap-roles", after: stageWriting},
+	{name: "poststarthook/scheduling/bootstrap-system-priority-classes", after: stageWriting},
+	{name: "poststarthook/priority-and-fairness-config-producer", after: stageWriting},
+	{name: "poststarthook/bootstrap-controller", after: stageWriting},
+	{name: "poststarthook/start-kube-aggregator-informers", after: stageLoading},
+	{name: "poststarthook/apiservice-status-local-available-controller", after: stageWriting},
+	{name: "poststarthook/apiservice-status-remote-available-controller", after: stageLooping},
+	{name: "poststarthook/apiservice-registration-controller", after: stageWriting},
+	{name: "poststarthook/apiservice-wait-for-first-sync", after: stageWriting},
+	{name: "poststarthook/apiservice-discovery-controller", after: stageWriting},
+	{name: "poststarthook/kube-apiserver-autoregistration", after: stageWriting},
+	{name: "autoregister-completion", after: stageWriting},
+	{name: "poststarthook/apiservice-openapi-controller", after: stageWriting},
+	{name: "poststarthook/apiservice-openapiv3-controller", after: stageWriting},
 }
 
 // checks returns all health checks.
 func (s *Server) checks() *health.Checks {
 	boot := make([]health.Check, 0, len(hooks))
 	for _, h := range hooks {
+		if h.gate != "" && !s.cfg.Feature(h.gate) {
+			continue
+		}
 		boot = append(boot, health.Check{Name: h.name, Probe: func(context.Context) error {
 			if s.stage.Load() <= h.after {
 				return errors.New("not finished")

@@ -119,6 +119,7 @@ var switches = []string{
 	"UserNamespacesSupport",
 	"VolumeAttributesClass",
 	"VolumeLimitScaling",
+	"WatchCacheInitializationPostStartHook",
 	"WatchList",
 	"WorkloadAwarePreemption",
 	"WorkloadWithJob",
