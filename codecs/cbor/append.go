@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
 )
@@ -20,14 +19,15 @@ const (
 	object     = 0xa0
 )
 
-// Message implements codecs.Streamer: the map of a typed object without kind and API version, as
-// items of a typed list are, or of an unstructured object with them.
-func (Codec) Message(obj runtime.Object) ([]byte, error) { return Marshal(obj) }
-
 // AppendObject implements codecs.Streamer: a message, marked as CBOR, with its kind and API version
 // unless these are empty.
 func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) []byte {
 	dst = append(dst, selfDescribed...)
+	return appendTyped(dst, apiVersion, kind, message)
+}
+
+// AppendItem appends the message of an item of a list, with its kind and API version unless these are empty.
+func (Codec) AppendItem(dst []byte, apiVersion, kind string, message []byte) []byte {
 	return appendTyped(dst, apiVersion, kind, message)
 }
 
@@ -89,8 +89,15 @@ func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
 	dst = appendHead(dst, object, 4)
 	dst = appendPairs(dst, "kind", l.Kind, "apiVersion", l.APIVersion)
 	dst = appendString(dst, "metadata")
+	if n, head := mapHead(encoded); l.Custom && meta.Continue == "" {
+		dst = appendString(appendString(appendHead(dst, object, n+1), "continue"), "")
+		encoded = encoded[head:]
+	}
 	dst = append(dst, encoded...)
 	dst = appendString(dst, "items")
+	if l.NoItems {
+		return append(dst, null), nil
+	}
 	return appendHead(dst, array, uint64(l.Count)), nil
 }
 

@@ -113,12 +113,21 @@ func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]s
 }
 
 // Encode appends obj as one self-described data item.
-func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
-	raw, err := marshal(content(obj))
+func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
+	raw, err := c.marshal(content(obj))
 	if err != nil {
 		return dst, err
 	}
 	return append(append(dst, selfDescribed...), raw...), nil
+}
+
+// marshal encodes v, with null for the empty fields that the view wants although their tags omit them.
+func (c Codec) marshal(v any) ([]byte, error) {
+	raw, err := marshal(v)
+	if view := c.JSON.View(); err == nil && view.NullsAny(reflect.TypeOf(v)) {
+		raw, _ = appendNulls(make([]byte, 0, len(raw)+64), raw, reflect.TypeOf(v), view)
+	}
+	return raw, err
 }
 
 // content returns the encoded part of an object.
@@ -129,19 +138,19 @@ func content(obj runtime.Object) any {
 	return obj
 }
 
-// Marshal returns the map of a typed object without kind and API version, as items of a
-// typed list are, or of an unstructured object with them.
-func Marshal(obj runtime.Object) ([]byte, error) {
+// Message implements codecs.Streamer: the map of a typed object without kind and API version, as
+// items of a typed list are, or of an unstructured object with them.
+func (c Codec) Message(obj runtime.Object) ([]byte, error) {
 	if _, ok := obj.(runtime.Unstructured); !ok {
 		kind := obj.GetObjectKind()
 		gvk := kind.GroupVersionKind()
 		kind.SetGroupVersionKind(schema.GroupVersionKind{})
 		defer kind.SetGroupVersionKind(gvk)
 	}
-	return marshal(content(obj))
+	return c.marshal(content(obj))
 }
 
-// FromJSON is Marshal of an object in JSON. newObject makes an empty object of its kind; nil for unstructured
+// FromJSON is Message of an object in JSON. newObject makes an empty object of its kind; nil for unstructured
 // ones.
 func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
 	var obj runtime.Object = &unstructured.Unstructured{}
@@ -151,7 +160,7 @@ func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, e
 	if _, err := c.JSON.Decode(data, obj, codecs.Ignore); err != nil {
 		return nil, err
 	}
-	return Marshal(obj)
+	return c.Message(obj)
 }
 
 // ToJSON converts any document to JSON: apply patches, which need not be whole objects.

@@ -65,7 +65,7 @@ func TestEqualsStock(t *testing.T) {
 		if found, err := (cbor.Codec{}).Kind(got); err != nil || found != gvk {
 			t.Fatalf("%v: %v, %v", gvk, found, err)
 		}
-		raw, err := cbor.Marshal(obj)
+		raw, err := cbor.Codec{}.Message(obj)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestFirstUses(t *testing.T) {
 				if _, err := (cbor.Codec{}).Decode(data, obj, codecs.Ignore); err != nil {
 					t.Error(err)
 				}
-				if _, err := cbor.Marshal(obj); err != nil {
+				if _, err := (cbor.Codec{}).Message(obj); err != nil {
 					t.Error(err)
 				}
 			})

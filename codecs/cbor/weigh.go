@@ -40,16 +40,9 @@ func containers(data []byte) (n int) {
 // lengths are stated, and nothing is missing.
 func span(data []byte, items uint64) (at int) {
 	for ; items > 0; items-- {
-		major, info := data[at]>>5, data[at]&0x1f
-		at++
-		value := uint64(info)
-		if info >= 24 {
-			size := 1 << (info - 24)
-			var wide [8]byte
-			copy(wide[8-size:], data[at:at+size])
-			value = binary.BigEndian.Uint64(wide[:])
-			at += size
-		}
+		major := data[at] >> 5
+		value, head := itemHead(data[at:])
+		at += head
 		switch major {
 		case 2, 3: // strings
 			at += int(value)
@@ -62,4 +55,16 @@ func span(data []byte, items uint64) (at int) {
 		}
 	}
 	return at
+}
+
+// itemHead reads the head of the first item of data that the encoder made: its count or length, and how long the head is.
+func itemHead(data []byte) (value uint64, head int) {
+	info := data[0] & 0x1f
+	if info < 24 {
+		return uint64(info), 1
+	}
+	size := 1 << (info - 24)
+	var wide [8]byte
+	copy(wide[8-size:], data[1:1+size])
+	return binary.BigEndian.Uint64(wide[:]), 1 + size
 }

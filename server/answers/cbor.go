@@ -72,7 +72,11 @@ func (f cborForm) Prepare(p *objects.Page) (int, error) {
 
 // ListHead implements Form.
 func (f cborForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
-	return f.codec().AppendListHead(dst, f.list(p))
+	l := f.list(p)
+	if f.metadataOnly() {
+		l = f.metadataList(p)
+	}
+	return f.codec().AppendListHead(dst, l)
 }
 
 // Item implements Form.
@@ -81,7 +85,12 @@ func (f cborForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return append(f.codec().AppendItemHead(dst, first, len(raw)), raw...), nil
+	dst = f.codec().AppendItemHead(dst, first, len(raw))
+	if f.metadataOnly() {
+		apiVersion, kind := f.metadataTypeMeta("")
+		return f.codec().AppendItem(dst, apiVersion, kind, raw), nil
+	}
+	return append(dst, raw...), nil
 }
 
 // ListTail implements Form.

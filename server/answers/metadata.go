@@ -83,8 +83,8 @@ func (f metadataForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
 }
 
 // metadataList is the list without the items. A stock server does not allocate the items of an empty list.
-func (f metadataForm) metadataList(p *objects.Page) *codecs.List {
-	l := f.list(p)
+func (v *View) metadataList(p *objects.Page) *codecs.List {
+	l := v.list(p)
 	l.NoItems = len(p.Items) == 0
 	return l
 }
