@@ -56,3 +56,18 @@ func TestOldPathsOfWatches(t *testing.T) {
 		}
 	}
 }
+
+// TestWatchWithoutTime: the time of a watch with a negative timeoutSeconds is up before the first event.
+func TestWatchWithoutTime(t *testing.T) {
+	s := newSite(t)
+	s.PutConfigMaps()
+	const path = "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds="
+	for _, query := range []string{"-1", "-9223372036854775808", "-1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"} {
+		if code, _, b := s.Fetch(t, path+query); code != http.StatusOK || len(b) > 0 {
+			t.Errorf("%s: %d %s", query, code, b)
+		}
+	}
+	if code, _, b := s.Fetch(t, path+"1"); code != http.StatusOK || len(b) == 0 {
+		t.Errorf("with a second: %d %q", code, b)
+	}
+}

@@ -315,7 +315,7 @@ func (s *Server) log() *slog.Logger {
 // duration returns the time until the watch ends.
 func (w *stream) duration() time.Duration {
 	if seconds := w.options.TimeoutSeconds; seconds != nil && *seconds != 0 {
-		return time.Duration(max(0, min(*seconds, 1<<31))) * time.Second
+		return time.Duration(min(*seconds, 1<<31)) * time.Second
 	}
 	usual := w.server.For
 	if usual <= 0 {
@@ -326,6 +326,10 @@ func (w *stream) duration() time.Duration {
 
 // events sends the initial events, then changes and bookmarks until the time is up.
 func (w *stream) events(ctx context.Context, out output) error {
+	if seconds := w.options.TimeoutSeconds; seconds != nil && *seconds < 0 {
+		w.request.Scope.Begun()
+		return nil // the time is up before the first event, as in a stock server
+	}
 	w.end = time.Now().Add(w.duration())
 	if w.there != nil && w.options.SyntheticEvents() {
 		if err := w.initial(out); err != nil {
