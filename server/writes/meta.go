@@ -142,7 +142,6 @@ func keepMeta(obj, old kinds.Object) {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}
-	obj.SetSelfLink("")
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	if old.GetDeletionTimestamp() != nil {
 		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())

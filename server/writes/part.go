@@ -109,3 +109,10 @@ func (w *Writer) Edit(ctx context.Context, req *Request, fn func(obj kinds.Objec
 	}})
 	return err
 }
+
+// answerUnstored answers with an object that is not stored, at the revision of the stored one.
+func answerUnstored(req *Request, item *cache.Item, obj kinds.Object) *Outcome {
+	req.Resource.AsStored(obj)
+	obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+	return &Outcome{Object: obj}
+}

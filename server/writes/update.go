@@ -212,7 +212,7 @@ func conclude(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kin
 // object whose last finalizer the update removes.
 func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
 	st, at := req.Resource.Storage, req.place(req.Name)
-	gone := emptied(st, obj, old)
+	gone, link := emptied(st, obj, old), obj.GetSelfLink() // which is not stored
 	if gone {
 		var err error
 		if extra, err = w.Objects.Plan(ctx, req.Permit, at, nil, old, req.DryRun); err != nil {
@@ -226,6 +226,10 @@ func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *ca
 			return nil, err
 		}
 	}
+	if req.DryRun && link != "" {
+		obj.SetSelfLink(link)
+		return answerUnstored(req, item, obj), nil
+	}
 	if req.DryRun && !gone {
 		return &Outcome{Item: w.Objects.Unstored(at, item.Revision, strconv.FormatInt(item.Revision, 10), value), Object: obj}, nil
 	}
@@ -237,9 +241,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *ca
 				return nil, err
 			}
 		}
-		req.Resource.AsStored(obj)
-		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
-		return &Outcome{Object: obj}, nil
+		return answerUnstored(req, item, obj), nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
 		if err := ch.recency.check(ctx, w, req.Permit, at, item); err != nil {
