@@ -21,6 +21,11 @@ type memberRow struct {
 	in   span
 }
 
+// stored are types of versions that a release no longer serves, with fields of later versions which are stored in them.
+var stored = []typeRow{
+	{"k8s.io/api/storagemigration/v1alpha1.MigrationCondition", span{}, []memberRow{{"observedGeneration", span{35, 0}}}},
+}
+
 // Type describes the changes of one Go type of the API. The zero value is a type that is the same in all
 // releases.
 type Type struct{ row *typeRow }
@@ -59,11 +64,13 @@ func TypeOf(t reflect.Type, v Version) Type {
 
 // TypeNamed finds a type by its import path ("k8s.io/api/core/v1") and its name.
 func TypeNamed(path, name string) Type {
-	i, ok := slices.BinarySearchFunc(types, path+"."+name, func(row typeRow, name string) int { return strings.Compare(row.name, name) })
-	if !ok {
-		return Type{}
+	for _, table := range [][]typeRow{types, stored} {
+		i, ok := slices.BinarySearchFunc(table, path+"."+name, func(row typeRow, name string) int { return strings.Compare(row.name, name) })
+		if ok {
+			return Type{&table[i]}
+		}
 	}
-	return Type{&types[i]}
+	return Type{}
 }
 
 // In reports whether the type is there in a release.

@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/release"
+	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
 )
 
 // TestFieldsOfLaterReleases: a field is unknown to each form in the releases before the one that it came with, the
@@ -48,6 +49,21 @@ func TestFieldsOfLaterReleases(t *testing.T) {
 			read := &corev1.Pod{}
 			if _, err := p.Decode(message, read, codecs.Ignore); err != nil || (read.Spec.HostnameOverride == nil) != (len(want) > 1) || (read.Spec.Containers[0].Lifecycle.StopSignal == nil) != (len(want) > 2) {
 				t.Errorf("%v: a message is read as %+v, %v", v, read.Spec, err)
+			}
+		}
+	}
+}
+
+// TestFieldsStoredForLaterVersions: clients of releases that serve the older version do not see a field that is stored in it
+// for the later version.
+func TestFieldsStoredForLaterVersions(t *testing.T) {
+	const text = `{"kind":"StorageVersionMigration","apiVersion":"storagemigration.k8s.io/v1alpha1","status":{"conditions":[{"type":"Running","status":"True","observedGeneration":3}]}}`
+	for v, known := range map[release.Version]bool{release.V132: false, release.V134: false, release.V135: true, release.V136: true} {
+		for _, standard := range []bool{false, true} {
+			m := &storagemigrationv1alpha1.StorageVersionMigration{}
+			problems, err := json.New(json.Settings{View: v.View(), Standard: standard}).Decode([]byte(text), m, codecs.Strict)
+			if err != nil || (len(problems) == 0) != known || (m.Status.Conditions[0].ObservedGeneration == 3) != known {
+				t.Errorf("%v, standard %t: %q, %v, %+v", v, standard, problems, err, m.Status)
 			}
 		}
 	}

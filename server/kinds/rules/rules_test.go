@@ -33,6 +33,7 @@ func TestShown(t *testing.T) {
 		{[]corev1.PersistentVolumeAccessMode{"ReadWriteOnce"}, `[]core.PersistentVolumeAccessMode{"ReadWriteOnce"}`},
 		{quantity, fmt.Sprintf("%#v", quantity)},
 		{metav1.ObjectMeta{}, fmt.Sprintf("%#v", metav1.ObjectMeta{})},
+		{corev1.Lifecycle{}, `core.Lifecycle{PostStart:(*core.LifecycleHandler)(nil), PreStop:(*core.LifecycleHandler)(nil)}`}, // 1.33 adds a field
 		{int32(4), "4"},
 		{"text", `"text"`},
 	} {

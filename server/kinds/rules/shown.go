@@ -6,12 +6,14 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/removed"
 )
 
 // shown spells a value when an error is printed: of many about one list, few are.
 type shown struct{ value reflect.Value }
 
+// GoString spells the value as release 1.32 does, with the fields that it has. Later releases write JSON.
 func (s shown) GoString() string {
 	var b strings.Builder
 	write(&b, s.value, 0)
@@ -120,11 +122,15 @@ func goStringer(v reflect.Value) (fmt.GoStringer, bool) {
 func writeStruct(b *strings.Builder, v reflect.Value, depth int) {
 	b.WriteString(typeName(v.Type()))
 	b.WriteByte('{')
+	separator := ""
 	for i := range v.NumField() {
-		if i > 0 {
-			b.WriteString(", ")
+		f := v.Type().Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); release.V132.View().Lacks(v.Type(), name) {
+			continue
 		}
-		b.WriteString(v.Type().Field(i).Name)
+		b.WriteString(separator)
+		separator = ", "
+		b.WriteString(f.Name)
 		b.WriteByte(':')
 		write(b, v.Field(i), depth+1)
 	}

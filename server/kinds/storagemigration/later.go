@@ -42,10 +42,10 @@ func Different(to, from reflect.Value) bool {
 	switch c := to.Addr().Interface().(type) {
 	case *metav1.Condition:
 		old := from.Interface().(storagemigrationv1alpha1.MigrationCondition)
-		*c = metav1.Condition{Type: string(old.Type), Status: metav1.ConditionStatus(old.Status), LastTransitionTime: old.LastUpdateTime, Reason: old.Reason, Message: old.Message}
+		*c = metav1.Condition{Type: string(old.Type), Status: metav1.ConditionStatus(old.Status), LastTransitionTime: old.LastUpdateTime, Reason: old.Reason, Message: old.Message, ObservedGeneration: old.ObservedGeneration}
 	case *storagemigrationv1alpha1.MigrationCondition:
 		newer := from.Interface().(metav1.Condition)
-		*c = storagemigrationv1alpha1.MigrationCondition{Type: storagemigrationv1alpha1.MigrationConditionType(newer.Type), Status: corev1.ConditionStatus(newer.Status), LastUpdateTime: newer.LastTransitionTime, Reason: newer.Reason, Message: newer.Message}
+		*c = storagemigrationv1alpha1.MigrationCondition{Type: storagemigrationv1alpha1.MigrationConditionType(newer.Type), Status: corev1.ConditionStatus(newer.Status), LastUpdateTime: newer.LastTransitionTime, Reason: newer.Reason, Message: newer.Message, ObservedGeneration: newer.ObservedGeneration}
 	default:
 		return false
 	}

@@ -85,6 +85,10 @@ type MigrationCondition struct {
 	// A human readable message indicating details about the transition.
 	// +optional
 	Message string `json:"message,omitempty" protobuf:"bytes,5,opt,name=message"`
+	// ObservedGeneration is a field of v1beta1. v1alpha1 as clients see it does not have it: it is stored for releases that
+	// serve v1beta1 (see package release).
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"-"`
 }
 
 // Status of the storage version migration.
