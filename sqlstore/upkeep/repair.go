@@ -124,12 +124,18 @@ func write(ctx context.Context, d sqlstore.Driver, ops ...sqlstore.Op) (int64, e
 // commit writes a batch, and resolves an unknown outcome.
 func commit(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 	const tries = 20
+	uncertain := false // the driver forgets the outcome when the next batch comes
 	for try := 1; ; try++ {
-		out, err := d.Apply(ctx, batch, d.Now())
-		if errors.Is(err, sqlstore.ErrUncertain) {
+		var out []sqlstore.Outcome
+		var err error
+		if !uncertain {
+			out, err = d.Apply(ctx, batch, d.Now())
+			uncertain = errors.Is(err, sqlstore.ErrUncertain)
+		}
+		if uncertain {
 			var committed bool
 			if out, committed, err = d.Resolve(ctx); err == nil && !committed {
-				err = sqlstore.ErrBusy
+				uncertain, err = false, sqlstore.ErrBusy
 			}
 		}
 		if err == nil {
