@@ -9,7 +9,7 @@ all:
 	CGO_ENABLED=0 go build -ldflags "-s -w" -o bin/etcd ./cmd/etcd
 	CGO_ENABLED=0 go build -pgo=cmd/rowlock/load.pgo -ldflags "-s -w" -o bin/rowlock ./cmd/rowlock
 
-# The tests beside the code, and some of the built binary: minutes.
+# The unit tests, and a start of the built binary: minutes.
 test:
 	CGO_ENABLED=0 sh e2e/short.sh
 
@@ -17,11 +17,11 @@ test:
 check:
 	.ci/run
 
-# How much of the kinds their own tests reach, against what is written down.
+# Coverage of the kinds by their own tests, compared with server/kinds/coverage.txt.
 cover:
 	sh e2e/cover.sh
 
-# With servers that others wrote, built from their public modules; what e2e/apart.txt names; all recorded answers
+# Tests with third-party servers, built from their public modules; the folders in e2e/apart.txt; all recorded answers
 # against the built binary.
 long:
 	sh e2e/long.sh
@@ -31,28 +31,28 @@ SECONDS ?= 20
 fuzz:
 	sh e2e/fuzz.sh $(SECONDS) $(PACKAGES)
 
-# The benchmarks beside the code, then load on the built binary (BENCH are its arguments).
+# The benchmarks next to the code, then those of the built binary (BENCH are their arguments).
 bench:
 	go test -run '^$$' -bench . -benchmem ./codecs/... ./server/...
 	go run ./e2e/bench $(BENCH)
 
-# The profile that builds for use are guided by (cmd/rowlock/load.pgo), from a run of the bench.
+# Records the profile of release builds (cmd/rowlock/load.pgo) in a run of the benchmark.
 pgo:
 	sh e2e/pgo.sh
 
-# Known vulnerabilities in what is called, where their database can be reached.
+# Known vulnerabilities in called functions, if their database can be reached.
 vulncheck:
 	sh e2e/vulncheck.sh
 
-# What is published: binaries, bills of materials, manual pages, completions, checksums.
+# The files of a release: binaries, bills of materials, manual pages, completions, checksums.
 release:
 	sh e2e/release.sh $(VERSION)
 
-# Checks that two releases of the last commit, made with other folders, build caches, homes and time zones, have the same bytes.
+# Checks that two releases of the last commit, built with different folders, build caches, homes and time zones, are identical.
 reproducible:
 	sh e2e/reproducible.sh
 
-# The container image, built and started without a container engine.
+# Builds and starts the container image without a container engine.
 image:
 	sh e2e/image.sh
 

@@ -102,9 +102,9 @@ type Config struct {
 	Audit *audit.Auditor
 	// Tracer exports spans of requests; nil: no tracing.
 	Tracer *tracing.Tracer
-	// Checks are additional health checks. ReadyChecks do not count for /livez, because a restart would not
-	// help.
-	Checks, ReadyChecks []health.Check
+	// ReadyChecks are additional health checks of /readyz. They do not count for /livez, because a restart would
+	// not help.
+	ReadyChecks []health.Check
 	// Bootstrap configures the objects that the first start writes.
 	Bootstrap Bootstrap
 
