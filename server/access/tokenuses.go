@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,8 +20,15 @@ const (
 	legacyInvalidLabel = "kubernetes.io/legacy-token-invalid-since"
 )
 
-// labelTime bounds the write of such a label, for which a request waits once a day.
-const labelTime = 5 * time.Second
+const (
+	// labelTime bounds the write of such a label, for which a request waits once a day.
+	labelTime = 5 * time.Second
+	// labelPause is the least time between two such writes for one Secret: each request with its token would write again
+	// while another write is in progress, or fails.
+	labelPause = time.Minute
+	// mostTried bounds the Secrets whose last write is remembered.
+	mostTried = 1024
+)
 
 // TokenMetrics counts uses of service account tokens that should be replaced.
 type TokenMetrics struct {
@@ -52,6 +60,25 @@ type TokenUses struct {
 	API     API
 	Metrics *TokenMetrics
 	Log     *slog.Logger
+
+	mu    sync.Mutex
+	tried map[secretKey]time.Time // when the label of a Secret was last written, or was to be
+}
+
+type secretKey struct{ namespace, name string }
+
+// try reports whether the label of a Secret may be written now.
+func (u *TokenUses) try(secret secretKey, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if last, ok := u.tried[secret]; ok && now.Sub(last) < labelPause {
+		return false
+	}
+	if u.tried == nil || len(u.tried) >= mostTried {
+		u.tried = map[secretKey]time.Time{}
+	}
+	u.tried[secret] = now
+	return true
 }
 
 // Extended records a use of a token that lives longer than its holder requested.
@@ -77,8 +104,9 @@ func (u *TokenUses) Legacy(ctx context.Context, use serviceaccount.LegacyUse) {
 		scope.Annotate("authentication.k8s.io/legacy-token", use.Subject)
 		scope.Annotate("authentication.k8s.io/legacy-token-manual-secret", use.Secret)
 	}
-	today := time.Now().UTC().Format(time.DateOnly)
-	if use.LastUsed == today {
+	now := time.Now()
+	today := now.UTC().Format(time.DateOnly)
+	if use.LastUsed == today || !u.try(secretKey{use.Namespace, use.Secret}, now) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, labelTime)

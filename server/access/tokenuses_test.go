@@ -118,3 +118,28 @@ func TestTokenUses(t *testing.T) {
 		})
 	}
 }
+
+// TestTokenUsesOfOneSecret: while the label of a Secret cannot be written, requests with its token cause one write and one log
+// line a minute; those of other Secrets do not wait for that.
+func TestTokenUsesOfOneSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		api := &calls{err: errors.New("no such luck")}
+		u := &access.TokenUses{API: api, Metrics: access.NewTokenMetrics(), Log: slog.New(slog.NewTextHandler(&logged, nil))}
+		for range 3 {
+			for range 100 {
+				u.Legacy(t.Context(), serviceaccount.LegacyUse{Namespace: "ns", Secret: "kept"})
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		if lines := strings.Count(logged.String(), "\n"); len(api.made) != 3 || lines != 3 {
+			t.Errorf("300 requests in three minutes: %d writes, %d log lines", len(api.made), lines)
+		}
+		for i := range 5_000 {
+			u.Legacy(t.Context(), serviceaccount.LegacyUse{Namespace: "ns", Secret: fmt.Sprint("other", i)})
+		}
+		if len(api.made) != 5_003 {
+			t.Errorf("%d writes for 5,000 other Secrets", len(api.made)-3)
+		}
+	})
+}
