@@ -72,7 +72,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 	q, second := of("other"), of("second")
 	for _, q := range []*Request{q, second} {
 		if waits(q.User(), yaml, large) {
-			t.Errorf("the answers of others leave no room for the user %s", q.User())
+			t.Fatalf("the answers of others leave no room for the user %s", q.User())
 		}
 		if err := a.Room(q, yaml, large); err != nil {
 			t.Fatal(err)
