@@ -8,13 +8,15 @@ import "time"
 
 // horizon finds the revision up to which history is older than the retention. The age of rows that were written
 // while it runs is measured by elapsed time; that of older rows by their time of writing and the wall clock at the
-// start.
+// start. A row from a time when the clock was set back says that it is older than it is: it counts as written after the rows before
+// it.
 type horizon struct {
 	retention time.Duration
 	wall      time.Time     // at the start
 	start     time.Duration // by elapsed time
 	head      int64         // at the start
 	seen      []sighting    // heads since, oldest first
+	newest    time.Time     // at which a row from before the start was certainly written
 }
 
 type sighting struct {
@@ -48,7 +50,8 @@ func (h *horizon) reach(elapsed time.Duration, head, old int64) int64 {
 
 // expiryClock is the wall clock for expiry. If the system's clock is set back, it follows at once: objects live
 // longer. If it is set ahead, it follows after an hour, when everything that should live for an hour has done so;
-// until then it continues at its own pace.
+// until then it continues at its own pace. A clock that was set back, and is right again by the time that has passed since, is
+// followed at once.
 type expiryClock struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
@@ -56,6 +59,7 @@ type expiryClock struct {
 	at      time.Duration // when
 	ahead   bool
 	since   time.Duration // when it was first seen ahead
+	right   time.Time     // what last would be if the clock had not been set back
 }
 
 const (
@@ -76,10 +80,14 @@ func (c *expiryClock) read() (wall time.Time, elapsed time.Duration) {
 
 func (c *expiryClock) now() time.Time {
 	wall, elapsed := c.read()
-	steady := c.last.Add(elapsed - c.at)
+	passed := elapsed - c.at
+	steady, right := c.last.Add(passed), c.right.Add(passed)
 	switch {
-	case c.last.IsZero(), !wall.After(steady.Add(inStep)), c.ahead && elapsed-c.since >= doubtFor:
-		c.last, c.at, c.ahead = wall, elapsed, false
+	case c.last.IsZero(), c.ahead && elapsed-c.since >= doubtFor, wall.Sub(right).Abs() <= inStep:
+		c.last, c.right, c.at, c.ahead = wall, wall, elapsed, false
+		return wall
+	case !wall.After(steady.Add(inStep)):
+		c.last, c.right, c.at, c.ahead = wall, right, elapsed, false
 		return wall
 	case !c.ahead:
 		c.ahead, c.since = true, elapsed

@@ -80,6 +80,12 @@ type Log interface {
 	// are newer).
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)
 
+	// Aged returns the newest revision that is certain to have been written at or before t, also where clocks were set, and its
+	// time: its row says so, it says no earlier time than newest, which an earlier call found, and no row before it says a later time,
+	// up to now. If there is none, it returns the floor, below which nothing is kept, and newest. It reads the log from its floor to
+	// the first row of after t, which is what compaction is to delete.
+	Aged(ctx context.Context, newest, t, now time.Time) (revision int64, at time.Time, err error)
+
 	// Since returns the earliest time at which the revision, or a newer one, is known to have been the newest; RevisionAt
 	// is undefined for earlier times. It is exact within the log, and to the second below its floor.
 	// ok is false if neither a row nor a mark at or above the revision is kept.

@@ -14,11 +14,13 @@ func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (in
 	if c.horizons[d] == nil {
 		c.horizons[d] = newHorizon(d, wall, elapsed, head)
 	}
-	old, err := c.driver.RevisionAt(ctx, c.horizons[d].before(elapsed))
+	h := c.horizons[d]
+	old, newest, err := c.driver.Aged(ctx, h.newest, h.before(elapsed), h.wall)
 	if err != nil {
 		return 0, err
 	}
-	return c.horizons[d].reach(elapsed, head, old), nil
+	h.newest = newest
+	return h.reach(elapsed, head, old), nil
 }
 
 // floorsNow returns the present floors of the retention.

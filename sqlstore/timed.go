@@ -88,6 +88,11 @@ func (t timed) RevisionAt(ctx context.Context, at time.Time) (revision int64, er
 	return t.Driver.RevisionAt(ctx, at)
 }
 
+func (t timed) Aged(ctx context.Context, newest, by, now time.Time) (revision int64, at time.Time, err error) {
+	defer t.record("aged", time.Now(), &err)
+	return t.Driver.Aged(ctx, newest, by, now)
+}
+
 func (t timed) Since(ctx context.Context, revision int64) (at time.Time, ok bool, err error) {
 	defer t.record("since", time.Now(), &err)
 	return t.Driver.Since(ctx, revision)

@@ -178,6 +178,25 @@ func (d *Driver) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 	return revision, nil
 }
 
+// Aged implements sqlstore.Driver.
+func (d *Driver) Aged(ctx context.Context, newest, t, now time.Time) (revision int64, at time.Time, err error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return 0, newest, fmt.Errorf("looking for what was written by %s: %w", t, err)
+	}
+	revision, at = c.kept().Lowest(), newest
+	c.log.Ascend(&sqlstore.Row{Revision: revision + 1}, func(r *sqlstore.Row) bool {
+		if r.WrittenAt.After(t) {
+			return r.WrittenAt.After(now)
+		}
+		if !r.WrittenAt.Before(at) {
+			revision, at = r.Revision, r.WrittenAt
+		}
+		return true
+	})
+	return revision, at, nil
+}
+
 // Note implements sqlstore.Driver.
 func (d *Driver) Note(ctx context.Context, name string) (string, error) {
 	c, err := d.look(ctx)

@@ -27,7 +27,7 @@ var indexes = map[string][]string{
 	"qEndedAll": {"kv_ended", "kv_pkey"}, "qEndedResource": {"kv_ended", "kv_pkey"}, "qEndedNamespace": {"kv_ended", "kv_pkey"},
 	"qPastAll": {"kv_past"}, "qPastResource": {"kv_past"}, "qPastNamespace": {"kv_past"}, "qReadEnded": {"kv_past"}, "qPast": {"kv_past"},
 	"qChanges": {"kv_pkey", "kv_ended"}, "qChangesPrev": {"kv_pkey", "kv_ended"},
-	"qNote": nil, "qNewNote": nil, "qSetNote": nil, "qFloors": nil, "qSetFloors": nil, "qInsertPacks": nil, "qMark": nil, "qForgetMarks": {"kv_marks_pkey"}, "qMarked": {"kv_marks_pkey"}, "qMarkRow": {"kv_pkey"}, "qMarkSeconds": {"kv_marks_pkey"},
+	"qNote": nil, "qNewNote": nil, "qSetNote": nil, "qFloors": nil, "qSetFloors": nil, "qInsertPacks": nil, "qMark": nil, "qForgetMarks": {"kv_marks_pkey"}, "qMarked": {"kv_marks_pkey"}, "qMarkedLast": {"kv_marks_pkey"}, "qMarkedOld": {"kv_marks_pkey"}, "qYoung": {"kv_pkey"}, "qOldest": {"kv_pkey"}, "qMarkRow": {"kv_pkey"}, "qMarkSeconds": {"kv_marks_pkey"},
 	"qPacked": {"kv_packed_past"}, "qPackedBelow": {"kv_packed_past"}, "qPackedAll": {"kv_packed_past"}, "qPackedResource": {"kv_packed_past"}, "qPackedNamespace": {"kv_packed_past"},
 	"qNextPacked": {"kv_packed_past"}, "qNextEnded": {"kv_past"}, "qEndedRows": {"kv_past"}, "qUnkeep": {"kv_pkey"}, "qRestate": {"kv_pkey"}, "qDropPack": {"kv_packed_past"},
 	"qNextForget": {"kv_packed_ended"}, "qForget": {"kv_packed_ended"}, "qSeconds": {"kv_pkey"},

@@ -241,7 +241,12 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 
 	// kv by primary key.
 	qSeconds = `SELECT floor(extract(epoch FROM written_at))::bigint, max(revision) FROM kv WHERE revision > $1 AND revision <= $2 GROUP BY 1`
+	// Times go back where clocks were set: the first row of a time, and the newest row before another one.
+	qYoung  = `SELECT revision FROM kv WHERE revision > $1 AND revision <= $2 AND written_at > $3 AND written_at <= $4 ORDER BY revision LIMIT 1`
+	qOldest = `SELECT revision, written_at FROM kv WHERE revision > $1 AND revision < $2 AND written_at <= $3 AND written_at >= $4 ORDER BY written_at DESC, revision DESC LIMIT 1`
 	// kv_marks by primary key.
+	qMarkedLast  = `SELECT coalesce(max(second), 0) FROM kv_marks WHERE second <= $1`
+	qMarkedOld   = `SELECT coalesce((SELECT revision FROM kv_marks WHERE second < $1 AND revision < coalesce((SELECT min(revision) FROM kv_marks WHERE second >= $1 AND second <= $2), 9223372036854775807) ORDER BY second DESC LIMIT 1), 0)`
 	qMark        = `INSERT INTO kv_marks (second, revision) SELECT * FROM unnest($1::int8[], $2::int8[]) ON CONFLICT (second) DO UPDATE SET revision = greatest(kv_marks.revision, excluded.revision)`
 	qMarked      = `SELECT coalesce((SELECT revision FROM kv_marks WHERE second < $1 ORDER BY second DESC LIMIT 1), 0)`
 	qMarkRow     = `INSERT INTO kv_marks (second, revision) SELECT floor(extract(epoch FROM written_at))::int8, revision FROM kv WHERE revision = $1 ON CONFLICT (second) DO UPDATE SET revision = greatest(kv_marks.revision, excluded.revision)`

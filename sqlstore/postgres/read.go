@@ -319,6 +319,37 @@ func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, e
 	return revision, nil
 }
 
+// Aged implements sqlstore.Driver.
+func (d *Driver) Aged(ctx context.Context, newest, t, now time.Time) (revision int64, at time.Time, err error) {
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	err = d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors) error {
+		young := b.Head + 1
+		if err := tx.QueryRow(ctx, qYoung, b.Floor, b.Head, t, now).Scan(&young); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		var last int64
+		if err := tx.QueryRow(ctx, qMarkedLast, now.Unix()).Scan(&last); err != nil {
+			return err
+		}
+		least := newest
+		if last := time.Unix(last, 0); last.After(least) {
+			least = last
+		}
+		err := tx.QueryRow(ctx, qOldest, b.Floor, young, t, least).Scan(&revision, &at)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		err = tx.QueryRow(ctx, qMarkedOld, t.Unix(), now.Unix()).Scan(&revision)
+		revision, at = max(revision, f.Lowest()), newest
+		return err
+	})
+	if err != nil {
+		return 0, newest, fmt.Errorf("finding what was written by %s: %w", t, err)
+	}
+	return revision, at, nil
+}
+
 // Since implements sqlstore.Driver. The row of the floor is there unless it was a delete; then a mark may be.
 func (d *Driver) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)

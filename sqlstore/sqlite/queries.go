@@ -85,7 +85,12 @@ const (
 
 	// kv by primary key.
 	qSeconds = `SELECT written_at / 1000000, max(revision) FROM kv WHERE revision > ? AND revision <= ? GROUP BY 1`
+	// Times go back where clocks were set: the first row of a time, and the newest row before another one.
+	qYoung  = `SELECT revision FROM kv WHERE revision > ? AND revision <= ? AND written_at > ? AND written_at <= ? ORDER BY revision LIMIT 1`
+	qOldest = `SELECT revision, written_at FROM kv WHERE revision > ? AND revision < ? AND written_at <= ? AND written_at >= ? ORDER BY written_at DESC, revision DESC LIMIT 1`
 	// kv_marks by primary key.
+	qMarkedLast  = `SELECT max(second) FROM kv_marks WHERE second <= ?`
+	qMarkedOld   = `SELECT revision FROM kv_marks WHERE second < ?1 AND revision < coalesce((SELECT min(revision) FROM kv_marks WHERE second >= ?1 AND second <= ?2), 9223372036854775807) ORDER BY second DESC LIMIT 1`
 	qMark        = `INSERT INTO kv_marks (second, revision) VALUES (?1, ?2) ON CONFLICT (second) DO UPDATE SET revision = max(revision, excluded.revision)`
 	qMarked      = `SELECT revision FROM kv_marks WHERE second < ? ORDER BY second DESC LIMIT 1`
 	qMarkRow     = `INSERT INTO kv_marks (second, revision) SELECT written_at / 1000000, revision FROM kv WHERE revision = ? ON CONFLICT (second) DO UPDATE SET revision = max(revision, excluded.revision)`

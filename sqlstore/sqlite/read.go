@@ -223,6 +223,48 @@ func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, e
 	return revision, nil
 }
 
+// Aged implements sqlstore.Driver.
+func (d *Driver) Aged(ctx context.Context, newest, t, now time.Time) (revision int64, at time.Time, err error) {
+	var found [2]int64 // a revision, and its time
+	number := func(c *conn, query string, args ...any) (bool, error) {
+		var v [2]driver.Value
+		ok, err := c.one(v[:], query, args...)
+		for i := range v {
+			found[i], _ = v[i].(int64)
+		}
+		return ok && v[0] != nil, err
+	}
+	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		f, err := floors(c, b)
+		if err != nil {
+			return err
+		}
+		young := b.Head + 1
+		if ok, err := number(c, qYoung, b.Floor, b.Head, t.UnixMicro(), now.UnixMicro()); err != nil {
+			return err
+		} else if ok {
+			young = found[0]
+		}
+		least := newest
+		if ok, err := number(c, qMarkedLast, now.Unix()); err != nil {
+			return err
+		} else if last := time.Unix(found[0], 0); ok && last.After(least) {
+			least = last
+		}
+		if ok, err := number(c, qOldest, b.Floor, young, t.UnixMicro(), least.UnixMicro()); err != nil || ok {
+			revision, at = found[0], fromMicros(found[1])
+			return err
+		}
+		_, err = number(c, qMarkedOld, t.Unix(), now.Unix())
+		revision, at = max(found[0], f.Lowest()), newest
+		return err
+	})
+	if err != nil {
+		return 0, newest, fmt.Errorf("finding what was written by %s: %w", t, err)
+	}
+	return revision, at, nil
+}
+
 // marked is the revision at a time below the floor of the log, to the second.
 func marked(c *conn, f sqlstore.Floors, t time.Time) (int64, error) {
 	var v [1]driver.Value

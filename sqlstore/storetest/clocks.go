@@ -154,6 +154,74 @@ var clockTests = map[string]func(*testing.T, Database){
 		c.pass(61 * time.Second)
 		waitFor(t, "the floor to rise", func() bool { return s.Floor() == 3 })
 	},
+	"history from before a start was not written before the history below it": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		applyAt(t, d, start.Add(-3*time.Hour), create(pod("a"), "0"))
+		applyAt(t, d, start.Add(-50*time.Second), update(pod("a"), 1, "1"))
+		for r := range int64(4) {
+			applyAt(t, d, start.Add(time.Duration(r)*time.Second-5*time.Hour), update(pod("a"), 2+r, "from a clock that was set back"))
+		}
+		applyAt(t, d, start.Add(-10*time.Second), update(pod("a"), 6, "from a clock that was right again"))
+		s, c := timed(t, d)
+		c.round(t)
+		if s.Floor() != 1 {
+			t.Fatalf("at the start the floor is %d, and revision 2 was written less than a minute before", s.Floor())
+		}
+		c.pass(11 * time.Second)
+		c.round(t)
+		if s.Floor() != 2 {
+			t.Fatalf("11s later the floor is %d, and revisions from 3 on may have been written at any time after revision 2", s.Floor())
+		}
+		c.pass(40 * time.Second)
+		waitFor(t, "the floor to rise", func() bool { return s.Floor() == 7 })
+	},
+	"old states from before a start were not written before those below them": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		applyAt(t, d, start.Add(-3*time.Hour), create(pod("a"), "0"))
+		applyAt(t, d, start.Add(-50*time.Second), update(pod("a"), 1, "1"))
+		retain(t, sqlstore.Floors{Log: 2, Past: map[string]int64{"": 0}}, d)
+		for r := range int64(4) {
+			applyAt(t, d, start.Add(time.Duration(r)*time.Second-5*time.Hour), update(pod("a"), 2+r, "from a clock that was set back"))
+		}
+		retain(t, sqlstore.Floors{Log: 4, Past: map[string]int64{"": 0}}, d)
+		for _, c := range []struct {
+			back time.Duration
+			want int64
+		}{{time.Minute, 1}, {51 * time.Second, 1}, {48 * time.Second, 2}, {time.Second, 2}, {4 * time.Hour, 0}} {
+			if r, _, err := d.Aged(t.Context(), time.Time{}, start.Add(-c.back), start); err != nil || r != c.want {
+				t.Errorf("%s before, the newest revision was certainly not older than %d, want %d (%v)", c.back, r, c.want, err)
+			}
+		}
+		applyAt(t, d, start.Add(-10*time.Second), update(pod("a"), 6, "from a clock that was right again"))
+		for _, c := range []struct {
+			back time.Duration
+			want int64
+		}{{time.Minute, 1}, {11 * time.Second, 2}, {9 * time.Second, 7}} {
+			if r, _, err := d.Aged(t.Context(), time.Time{}, start.Add(-c.back), start); err != nil || r != c.want {
+				t.Errorf("%s before, the newest revision was certainly not older than %d, want %d (%v)", c.back, r, c.want, err)
+			}
+		}
+	},
+	"an expiring object goes in time after a clock was set back and was right again": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		s, c := timed(t, d)
+		c.round(t)
+		k := key("events", "default", "a")
+		write(t, s, sqlstore.Op{Verb: sqlstore.Create, Key: k, Value: []byte("seen"), ExpiresAt: s.Now().Add(time.Minute)})
+		for _, jump := range []time.Duration{-5 * time.Hour, 8 * time.Hour, -6 * time.Hour, 3 * time.Hour} {
+			c.jump(jump)
+			c.pass(14 * time.Second)
+			c.round(t)
+			if _, err := d.Read(t.Context(), k, 0); err != nil {
+				t.Fatalf("after a jump by %s: %v", jump, err)
+			}
+		}
+		c.pass(5 * time.Second)
+		waitFor(t, "the object to go", func() bool {
+			_, err := d.Read(t.Context(), k, 0)
+			return err != nil
+		})
+	},
 	"nothing expires because a clock was set": func(t *testing.T, db Database) {
 		d := db.Open(t)
 		s, c := timed(t, d)

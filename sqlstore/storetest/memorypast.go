@@ -165,6 +165,25 @@ func (m *Memory) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 	return revision, nil
 }
 
+func (m *Memory) Aged(ctx context.Context, newest, t, now time.Time) (revision int64, at time.Time, err error) {
+	if err := m.enter(ctx); err != nil {
+		return 0, newest, err
+	}
+	defer m.mu.Unlock()
+	floor := m.kept().Lowest()
+	revision, at = floor, newest
+	for _, r := range m.rows {
+		switch {
+		case r.Revision <= floor || r.WrittenAt.After(now):
+		case r.WrittenAt.After(t):
+			return revision, at, nil
+		case !r.WrittenAt.Before(at):
+			revision, at = r.Revision, r.WrittenAt
+		}
+	}
+	return revision, at, nil
+}
+
 func (m *Memory) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
 	if err := m.enter(ctx); err != nil {
 		return t, false, err

@@ -248,9 +248,9 @@ type looked struct {
 	looks *atomic.Int64
 }
 
-func (l looked) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
+func (l looked) Aged(ctx context.Context, newest, by, now time.Time) (int64, time.Time, error) {
 	defer l.looks.Add(1)
-	return l.Driver.RevisionAt(ctx, at)
+	return l.Driver.Aged(ctx, newest, by, now)
 }
 
 // packedByStore lets a server keep a resource for less, and one for longer, than the rest.

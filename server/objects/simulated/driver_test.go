@@ -387,6 +387,16 @@ func (d *driver) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
 	return ask(ctx, d, "RevisionAt", func(m *memory.Driver) (int64, error) { return m.RevisionAt(context.Background(), t) })
 }
 
+func (d *driver) Aged(ctx context.Context, newest, t, now time.Time) (revision int64, at time.Time, err error) {
+	revision, err = ask(ctx, d, "Aged", func(m *memory.Driver) (int64, error) {
+		var r int64
+		var err error
+		r, at, err = m.Aged(context.Background(), newest, t, now)
+		return r, err
+	})
+	return revision, at, err
+}
+
 func (d *driver) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
 	t, err = ask(ctx, d, "Since", func(m *memory.Driver) (time.Time, error) {
 		var at time.Time

@@ -98,7 +98,8 @@ Servers compact history that is older than their --history-retention automatical
 			}
 			return o.With(ctx, database.AsIs, "run it again to delete the rest", func(d sqlstore.Driver) (err error) {
 				if byAge {
-					if to, err = d.RevisionAt(ctx, d.Now().Add(-keep)); err != nil {
+					now := d.Now()
+					if to, _, err = d.Aged(ctx, time.Time{}, now.Add(-keep), now); err != nil {
 						return err
 					}
 				}
