@@ -84,7 +84,7 @@ func TestRobustness(t *testing.T) {
 			if store == "postgres" && (made.Others == 0 || made.Others == made.Starts) {
 				t.Errorf("of %d starts of servers, %d were of the other build", made.Starts, made.Others)
 			}
-			if runtime.GOOS == "linux" && len(made.NotMade) > 0 {
+			if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" && len(made.NotMade) > 0 {
 				t.Errorf("faults were not made: %v", made.NotMade)
 			}
 		})

@@ -140,8 +140,8 @@ func (r *run) writeReport() error {
 
 // serveArgs are flags of the servers: history is deleted as fast as may be, so that every boundary is met often, and part of
 // it is packed; the cache file is used for the few objects that there are.
-var serveArgs = []string{"--history-retention=20s", "--history-log-retention=8s", "--cache-file-from=1", "--cache-plain-bytes=20000",
-	fmt.Sprintf("--event-ttl=%s", history.EventTTL)}
+var serveArgs = []string{"--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
+	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL)}
 
 type run struct {
 	*settings

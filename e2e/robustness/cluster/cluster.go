@@ -53,7 +53,9 @@ type Cluster struct {
 	spare  *pgtest.Server // a synchronous standby, while a failover is under way
 	dbName string
 	kills  atomic.Int64
-	losing atomic.Bool // PostgreSQL fails over to a standby that lacks commits
+
+	besides atomic.Int64 // databases beside this one
+	losing  atomic.Bool  // PostgreSQL fails over to a standby that lacks commits
 }
 
 type node struct {
@@ -67,6 +69,7 @@ type node struct {
 	back    *pgtest.Proxy // nil on SQLite
 	logs    []string      // of the last processes before
 	ended   []ended       // processes since Reloads was called
+	clock   []Setting     // of the process that runs, or ran last
 }
 
 // Start starts a cluster. The caller must call Close.
@@ -326,6 +329,7 @@ func (c *Cluster) StartServer(ctx context.Context, i int) error {
 	if n.server != nil {
 		n.keep(n.server.Log())
 	}
+	n.clock = nil
 	var err error
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		var s *harness.Server
@@ -351,11 +355,16 @@ func (c *Cluster) CacheFile(i int) string {
 
 // Store runs a command of "rowlock store" on the database.
 func (c *Cluster) Store(ctx context.Context, args ...string) (stdout string, err error) {
-	cmd := exec.CommandContext(ctx, c.opts.Binary, append([]string{"store"}, args...)...)
+	return c.Command(ctx, append([]string{"store"}, args...)...)
+}
+
+// Command runs a command of rowlock.
+func (c *Cluster) Command(ctx context.Context, args ...string) (stdout string, err error) {
+	cmd := exec.CommandContext(ctx, c.opts.Binary, args...)
 	var out, errOut strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("rowlock store %s: %w\n%s%s", strings.Join(args, " "), err, out.String(), errOut.String())
+		return out.String(), fmt.Errorf("rowlock %s: %w\n%s%s", strings.Join(args, " "), err, out.String(), errOut.String())
 	}
 	return out.String(), nil
 }

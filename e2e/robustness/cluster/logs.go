@@ -28,13 +28,14 @@ const mostLogs = 40
 
 // ended is a process that has ended.
 type ended struct {
-	log string
-	at  time.Time
+	log   string
+	at    time.Time
+	clock []Setting
 }
 
 // keep keeps the log of a process that has ended.
 func (n *node) keep(log string) {
-	n.ended = append(n.ended, ended{log, time.Now()})
+	n.ended = append(n.ended, ended{log, time.Now(), n.clock})
 	if n.logs = append(n.logs, log); len(n.logs) > mostLogs {
 		n.logs = slices.Delete(n.logs, 0, 1)
 	}
@@ -42,14 +43,17 @@ func (n *node) keep(log string) {
 
 // Reloads are when servers loaded all objects anew, by their logs, at least since the last call.
 func (c *Cluster) Reloads(since func(time.Time) time.Duration) (all []*history.Reload) {
+	logged := func(clock []Setting) func(time.Time) time.Duration {
+		return func(t time.Time) time.Duration { return since(Machine(clock, t)) }
+	}
 	for i, n := range c.nodes {
 		n.mu.Lock()
 		for _, p := range n.ended {
-			all = append(all, FindReloads(p.log, i, since, since(p.at))...)
+			all = append(all, FindReloads(p.log, i, logged(p.clock), since(p.at))...)
 		}
 		n.ended = nil
 		if n.up {
-			all = append(all, FindReloads(n.server.Log(), i, since, math.MaxInt64)...)
+			all = append(all, FindReloads(n.server.Log(), i, logged(n.clock), math.MaxInt64)...)
 		}
 		n.mu.Unlock()
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	_ "modernc.org/sqlite"             // the driver "sqlite"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Table follows the table of revisions by SQL, without the servers, which have to agree with it.
@@ -41,8 +44,9 @@ func NewTable(ctx context.Context, c *Cluster, ours func(history.Key) bool, now 
 	return t, t.Poll(ctx)
 }
 
-func (t *Table) open() (*sql.DB, error) {
-	url := t.c.StoreURL()
+func (t *Table) open() (*sql.DB, error) { return openURL(t.c.StoreURL()) }
+
+func openURL(url string) (*sql.DB, error) {
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
 		return sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
 	}
@@ -83,11 +87,16 @@ func (t *Table) Poll(ctx context.Context) error {
 	}
 	defer tx.Rollback()
 	var head, floor uint64
-	column := "value"
+	var packed string
+	column, text := "value", "value"
 	if t.c.Postgres() != nil {
-		column = "number"
+		column, text = "number", "word"
 	}
-	if err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT %[1]s FROM kv_meta WHERE key = 'revision'), (SELECT %[1]s FROM kv_meta WHERE key = 'floor')`, column)).Scan(&head, &floor); err != nil {
+	if err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT %[1]s FROM kv_meta WHERE key = 'revision'), (SELECT %[1]s FROM kv_meta WHERE key = 'floor'), coalesce((SELECT %[2]s FROM kv_meta WHERE key = 'past'), '')`, column, text)).Scan(&head, &floor, &packed); err != nil {
+		return err
+	}
+	floors, err := sqlstore.ParseFloors(packed, int64(floor))
+	if err != nil {
 		return err
 	}
 	holders, err := t.readLeads(ctx, tx)
@@ -98,7 +107,7 @@ func (t *Table) Poll(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lead(holders, read)
-	t.floors = append(t.floors, history.Floor{At: at, Revision: floor})
+	t.floors = append(t.floors, history.Floor{At: at, Revision: floor, Past: uint64(floors.Of(""))})
 	if t.current == nil || floor > t.last {
 		live, err := t.rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted`)
 		if err != nil {
@@ -184,9 +193,9 @@ func (t *Table) lead(holders map[string]lead, at time.Duration) {
 	t.held += len(holders)
 }
 
-// Content reads the live rows of a SQLite file, and its newest revision.
-func (c *Cluster) Content(ctx context.Context, path string, ours func(history.Key) bool) (revision uint64, live []history.Row, err error) {
-	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+// Content reads the live rows of a database, and its newest revision.
+func (c *Cluster) Content(ctx context.Context, url string, ours func(history.Key) bool) (revision uint64, live []history.Row, err error) {
+	db, err := openURL(url)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -196,11 +205,36 @@ func (c *Cluster) Content(ctx context.Context, path string, ours func(history.Ke
 		return 0, nil, err
 	}
 	defer tx.Rollback()
-	if err := tx.QueryRowContext(ctx, `SELECT value FROM kv_meta WHERE key = 'revision'`).Scan(&revision); err != nil {
+	column, order := "value", ""
+	if strings.HasPrefix(url, "postgres") {
+		column, order = "number", ` COLLATE "C"`
+	}
+	if err := tx.QueryRowContext(ctx, `SELECT `+column+` FROM kv_meta WHERE key = 'revision'`).Scan(&revision); err != nil {
 		return 0, nil, err
 	}
-	live, err = (&Table{ours: ours}).rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted ORDER BY resource, namespace, name`)
+	live, err = (&Table{ours: ours}).rows(ctx, tx, fmt.Sprintf(`SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted ORDER BY resource%[1]s, namespace%[1]s, name%[1]s`, order))
 	return revision, live, err
+}
+
+// Beside makes an empty database on the same disk, or in the same PostgreSQL. The caller must call drop.
+func (c *Cluster) Beside(ctx context.Context) (url string, drop func() error, err error) {
+	name := fmt.Sprintf("beside%d", c.besides.Add(1))
+	if pg := c.Postgres(); pg != nil {
+		if url, err = pg.CreateDB(ctx, name); err != nil {
+			return "", nil, err
+		}
+		return url, func() error {
+			db, err := c.open()
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			_, err = db.ExecContext(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
+			return err
+		}, nil
+	}
+	dir := filepath.Join(filepath.Dir(strings.TrimPrefix(c.StoreURL(), "sqlite:")), name)
+	return "sqlite:" + filepath.Join(dir, "rowlock.db"), func() error { return os.RemoveAll(dir) }, os.Mkdir(dir, 0o700)
 }
 
 func (t *Table) rows(ctx context.Context, tx *sql.Tx, query string) ([]history.Row, error) {

@@ -36,17 +36,19 @@ type env struct {
 }
 
 type outcome struct {
-	what   string
-	server int
-	cut    time.Duration // from when on servers were cut off; 0: from the beginning
-	wrong  string        // a promise that was broken
-	absent error         // why the fault was not made, where that says nothing about the servers; the report counts these
-	err    error         // the fault could not be made, or mended
+	what     string
+	server   int
+	cut      time.Duration // from when on servers were cut off; 0: from the beginning
+	compacts bool          // an operator deletes history
+	clock    bool          // it set the wall clock of servers
+	wrong    string        // a promise that was broken
+	absent   error         // why the fault was not made, where that says nothing about the servers; the report counts these
+	err      error         // the fault could not be made, or mended
 }
 
 // All returns the faults, in the order of the help.
 func All() []Fault {
-	return slices.Concat(processes(), connections(), databases(), stores(), strangers(), damages(), disks())
+	return slices.Concat(processes(), connections(), databases(), stores(), imports(), strangers(), damages(), clocks(), disks())
 }
 
 // Choose finds faults by their names: all, none, or a list with commas.
@@ -146,7 +148,7 @@ func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours fu
 		record := &history.Fault{Name: f.Name, Begin: rec.Now(), Store: f.Cuts}
 		o := f.run(ctx, &env{c, rand.New(rand.NewPCG(r.Uint64(), 1)), rec, ours, scopes})
 		record.End, record.What, record.Server, record.Wrong, record.NotMade = rec.Now(), o.what, o.server, o.wrong, text(o.absent)
-		record.From = o.cut
+		record.From, record.Compacts, record.Clock, record.Stamps = o.cut, o.compacts, o.clock, o.clock && c.Postgres() == nil
 		rec.Add(record)
 		if o.err != nil {
 			return fmt.Errorf("fault %s: %s: %w", f.Name, o.what, o.err)

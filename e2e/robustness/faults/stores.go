@@ -13,14 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rowlock/rowlock/e2e/robustness/cluster"
-	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
 func stores() []Fault {
 	return []Fault{
 		{Name: "compact", What: "an operator deletes all history but for the last seconds", Often: 2, run: func(ctx context.Context, e *env) outcome {
 			_, err := e.c.Store(context.WithoutCancel(ctx), "compact", "--keep", "2s", "--store", e.c.StoreURL())
-			return outcome{what: "store compact --keep 2s", server: -1, wrong: text(err)}
+			return outcome{what: "store compact --keep 2s", server: -1, compacts: true, wrong: text(err)}
 		}},
 		{Name: "backup", What: "an operator makes a backup, and restores it into a new database", Often: 2, run: func(ctx context.Context, e *env) outcome {
 			return outcome{what: "store backup --history, and a restore", server: -1, wrong: text(e.backup(context.WithoutCancel(ctx)))}
@@ -127,19 +126,10 @@ func (e *env) backup(ctx context.Context) error {
 			return err
 		}
 	}
-	version, rows, err := e.c.Content(ctx, restored, e.ours)
+	version, rows, err := e.c.Content(ctx, "sqlite:"+restored, e.ours)
 	if err != nil {
 		return fmt.Errorf("reading a restored backup: %w", err)
 	}
-	scopes := map[history.Scope][]history.Item{}
-	for _, r := range rows {
-		if r.State != nil {
-			scopes[r.Key.Scope()] = append(scopes[r.Key.Scope()], history.Item{Name: r.Key.Name, State: *r.State})
-		}
-	}
-	for _, scope := range e.scopes { // also those that are empty in the backup
-		items := scopes[scope]
-		e.rec.Add(&history.List{Client: "backup", Server: -1, Scope: scope, Match: history.Latest, Call: call, Return: done, Outcome: history.OK, Pages: []history.Page{{Version: version, Items: items}}})
-	}
+	e.shown("backup", call, done, version, rows)
 	return nil
 }

@@ -80,8 +80,12 @@ const (
 	Vacate           = "vacate"  // a delete of a namespace
 )
 
-// EventTTL is how long servers keep Events.
-const EventTTL = 10 * time.Second
+// For how long servers keep something.
+const (
+	EventTTL     = 10 * time.Second // Events
+	LogRetention = 8 * time.Second  // changes, for watches that begin at an old version
+	Retention    = 20 * time.Second // old states, for lists of an old version
+)
 
 // Op is a request about one object, or a deletecollection of a scope.
 type Op struct {
@@ -171,6 +175,7 @@ type Segment struct {
 type Floor struct {
 	At       time.Duration `json:"at"` // before it was read
 	Revision uint64        `json:"rev"`
+	Past     uint64        `json:"past"` // lists of older states cannot be served
 }
 
 // Loss is when PostgreSQL lost commits: a standby without them was promoted.
@@ -209,6 +214,7 @@ type Access struct {
 	Subject string        `json:"sub"`
 	Server  int           `json:"s"`
 	What    string        `json:"what"`
+	Timed   bool          `json:"timed,omitempty"` // by a token that is valid for some time
 	Call    time.Duration `json:"call"`
 	Return  time.Duration `json:"ret"`
 	Code    int           `json:"code"`
@@ -239,15 +245,18 @@ func (r *Right) String() string {
 
 // Fault is something that was broken, and mended.
 type Fault struct {
-	Name    string        `json:"name"`
-	What    string        `json:"what"`
-	Server  int           `json:"s"` // -1: all, or the database
-	Begin   time.Duration `json:"begin"`
-	End     time.Duration `json:"end"`
-	Store   bool          `json:"store,omitempty"`   // it cut servers off from their database
-	From    time.Duration `json:"from,omitempty"`    // when it began to do so; 0: at once
-	Wrong   string        `json:"wrong,omitempty"`   // a promise that the fault itself found broken
-	NotMade string        `json:"notmade,omitempty"` // why nothing was broken; "": it was
+	Name     string        `json:"name"`
+	What     string        `json:"what"`
+	Server   int           `json:"s"` // -1: all, or the database
+	Begin    time.Duration `json:"begin"`
+	End      time.Duration `json:"end"`
+	Store    bool          `json:"store,omitempty"`    // it cut servers off from their database
+	From     time.Duration `json:"from,omitempty"`     // when it began to do so; 0: at once
+	Compacts bool          `json:"compacts,omitempty"` // an operator deletes history
+	Clock    bool          `json:"clock,omitempty"`    // it set the wall clock of servers, which keeps them from nothing
+	Stamps   bool          `json:"stamps,omitempty"`   // by that clock the database knows when something expires
+	Wrong    string        `json:"wrong,omitempty"`    // a promise that the fault itself found broken
+	NotMade  string        `json:"notmade,omitempty"`  // why nothing was broken; "": it was
 }
 
 // Stall is a time during which a process did not run, or hardly: the program of the run itself, and then its clients and

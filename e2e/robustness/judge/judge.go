@@ -16,6 +16,7 @@ import (
 var Properties = []struct{ Name, Promise string }{
 	{"revisions", "Revisions are contiguous, none is given twice or taken back"},
 	{"compaction", "Compaction and recovery leave exactly the objects that the log says exist"},
+	{"retention", "Compaction deletes no history before its time, whatever clocks say, unless an operator asks for that"},
 	{"writes", "An acknowledged write exists with exactly its content, a refused one does not, one without an answer is one or the other, once"},
 	{"order", "A write that begins after another was acknowledged, or seen, has a higher revision"},
 	{"reads", "A read shows a state that existed, not older than any that a client had seen before it, or than it asked for"},
@@ -105,7 +106,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}

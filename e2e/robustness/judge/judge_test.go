@@ -101,7 +101,7 @@ func clean() *history.Round {
 	mark := func(t time.Duration, version uint64) history.Event {
 		return history.Event{At: t * ms, Type: "BOOKMARK", Item: item("", history.State{Version: version})}
 	}
-	return &history.Round{Holders: 1, Number: 1, Final: 16, Segments: []*history.Segment{segment},
+	return &history.Round{Holders: 1, Number: 1, Final: 16, Segments: []*history.Segment{segment}, Floors: []history.Floor{{At: 0, Revision: 5}, {At: 200 * ms, Revision: 5}},
 		Ops: []*history.Op{
 			op("op1", history.Create, "register-b", 10, &b11, history.OK),
 			op("op2", history.Set, "register-a", 20, &a12, history.OK),
@@ -153,6 +153,7 @@ func TestProperties(t *testing.T) {
 		*e = slices.Delete(*e, i, i+1)
 	}
 	floor := func(r *history.Round, revision uint64) {
+		fault(r, history.Fault{Name: "compact", Server: -1, Compacts: true, Begin: 20 * ms, End: 110 * ms})
 		r.Floors = []history.Floor{{At: 0, Revision: 5}, {At: 40 * ms, Revision: revision}, {At: 80 * ms, Revision: revision}, {At: 100 * ms, Revision: 16}}
 	}
 	refuse := func(r *history.Round, from, to uint64) {

@@ -176,6 +176,12 @@ func (j *judge) expiry() {
 		}
 	}
 	lost := j.beforeLoss()
+	for k, ops := range renewed {
+		if slices.ContainsFunc(ops, j.misdated) {
+			j.open("Events that were written while the clock by which they expire was set")
+			delete(renewed, k)
+		}
+	}
 	for _, p := range j.parts {
 		for i := range p.segment.Rows {
 			r := &p.segment.Rows[i]
@@ -195,9 +201,26 @@ func (j *judge) expiry() {
 				continue
 			}
 			last := slices.MaxFunc(renewed[r.Key], func(a, b *history.Op) int { return int(a.Return - b.Return) })
-			if last.Outcome == history.OK && j.r.Ended > j.calm(last.Return, history.EventTTL+lateEvent, -1) {
+			if last.Outcome == history.OK && j.r.Ended > j.calm(last.Return, history.EventTTL+lateEvent, every)+j.misdates(last.Return) {
 				j.violate("expiry", append(opLines(last), rowLine(r)), "%s is still there %s after it was written last", r.Key, j.r.Ended-last.Return)
 			}
 		}
 	}
+}
+
+// misdated reports whether the clock of the server that stored an Event, by which it expires, may have been wrong.
+func (j *judge) misdated(o *history.Op) bool {
+	return slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool {
+		return f.Stamps && (f.Server == o.Server || f.Server < 0) && f.Begin <= o.Return && f.End >= o.Call
+	})
+}
+
+// misdates is for how long clocks by which Events expire were wrong since a time.
+func (j *judge) misdates(since time.Duration) (sum time.Duration) {
+	for _, f := range j.r.Faults {
+		if f.Stamps {
+			sum += max(0, f.End-max(f.Begin, since))
+		}
+	}
+	return sum
 }

@@ -71,11 +71,13 @@ func lived() *history.Round {
 	return r
 }
 
-// lifecycleCases break a rule about how objects begin and end, or show that it has a limit.
-var lifecycleCases = map[string]struct {
+type lifecycleCase struct {
 	change func(*history.Round)
 	want   string // a part of the violation; "": none
-}{
+}
+
+// lifecycleCases break a rule about how objects begin and end, or show that it has a limit.
+var lifecycleCases = map[string]lifecycleCase{
 	"nothing":                            {func(*history.Round) {}, ""},
 	"an object that changes its UID":     {func(r *history.Round) { rowAt(r, 18).State.UID = "u2" }, "lifecycle: the UID of an object changes"},
 	"a mark that is taken back":          {func(r *history.Round) { again(r, 19).State.Going = false }, "lifecycle: a mark for deletion is taken back"},

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -41,6 +42,10 @@ func (j *judge) rights() {
 	for _, a := range j.r.Accesses {
 		j.judged("rights")
 		if s := spans[a.Subject]; s != nil && denied(a.Code) && a.What == "read" && a.Return < s.revoked && s.granted < a.Call && a.Return < lost && a.Call > j.calm(s.granted, RightsTime, a.Server) {
+			if a.Timed && j.clockSet(a.Server, a.Call-RightsTime, a.Return) {
+				j.open("refusals of tokens while the clock of the server was set, or soon after")
+				continue
+			}
 			j.violate("rights", j.rightsOf(a), "%s was refused a read more than %s after the right was granted", a.Subject, RightsTime)
 		}
 		if a.Code < 200 || a.Code >= 300 {
@@ -63,6 +68,13 @@ func (j *judge) rights() {
 			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}
 	}
+}
+
+// clockSet reports whether the wall clock of a server was not right between two times.
+func (j *judge) clockSet(server int, from, to time.Duration) bool {
+	return slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool {
+		return f.Clock && (f.Server == server || f.Server < 0) && f.Begin <= to && f.End >= from
+	})
 }
 
 // denied reports whether a request was refused for want of a right: it was no overload, no timeout and no conflict.

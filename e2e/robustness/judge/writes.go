@@ -77,6 +77,8 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 			j.violate("writes", rowLines(*v.prev.row, *v.row), "revision %d marks %s for deletion, and no client had asked for that", v.revision, v.row.Key)
 		}
 		return
+	case v.state.Going && changed == 0 && j.again(v):
+		return
 	}
 	lines := func(more ...*history.Op) []string {
 		lines := []string{rowLine(v.row)}
@@ -152,6 +154,16 @@ func (j *judge) marked(v *version) *history.Op {
 		}
 	}
 	return j.marks[v.row.Key]
+}
+
+// again reports whether a later delete may have moved the time of the first one, as a stock server does where that is after its own
+// time: after a clock was set.
+func (j *judge) again(v *version) bool {
+	first := j.marked(v)
+	return first != nil && slices.ContainsFunc(j.r.Ops, func(o *history.Op) bool {
+		return o.Kind == history.Mark && o.Key == v.row.Key && o != first && (o.Outcome == history.OK || o.Outcome == history.Unknown) &&
+			slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Clock && f.Begin <= o.Return && f.End >= first.Call })
+	})
 }
 
 // created is the operation that created an object without fields.

@@ -218,10 +218,10 @@ func (r *Run) Summary() string {
 // NotProven are the limits of a run without a violation.
 var NotProven = []string{
 	"A run is a sample: schedules that did not come up may break what this one did not. Many seeds say more than one long run.",
-	"Clocks are not set: only how long things take varies.",
+	"The clock of PostgreSQL is not set, and those of servers only on linux/amd64.",
 	"PostgreSQL's disk is an ordinary one: pages that it did not sync are not lost. Those of SQLite are, where FUSE can be used.",
 	"Everything runs on one machine. Packets are delayed, lost and cut by proxies, and not by a network.",
 	"Of the API the traffic uses ConfigMaps, Leases, Deployments, custom resources, service accounts and roles, in JSON.",
-	"Relaxed durability, encryption at rest, imports, expiry and migrations are not part of it; they have tests of their own. After PostgreSQL has lost commits, the order of writes to an object is not checked for the rest of a round.",
+	"Relaxed durability and encryption at rest are not part of it; they have tests of their own. After PostgreSQL has lost commits, the order of writes to an object is not checked for the rest of a round.",
 	"How fast anything is: times are recorded, and not judged, but for rights and for clients that do not come back.",
 }

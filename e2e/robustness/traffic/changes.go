@@ -22,6 +22,7 @@ import (
 	"net/http/httptest"
 	"time"
 
+	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
@@ -82,7 +83,7 @@ func (c *client) hooks(ctx context.Context) {
 
 // attempt is a request whose right comes and goes.
 func (c *client) attempt(ctx context.Context, subject, what, method, path, contentType, body string) {
-	a := &history.Access{Subject: subject, Server: c.next(), What: what, Call: c.rec.Now()}
+	a := &history.Access{Subject: subject, Server: c.next(), What: what, Timed: c.token != harness.AdminToken, Call: c.rec.Now()}
 	code, _, err := c.send(ctx, a.Server, method, path, contentType, body)
 	if a.Return, a.Code = c.rec.Now(), code; err == nil {
 		c.rec.Add(a)
@@ -96,7 +97,7 @@ func refusing() (*httptest.Server, []byte, error) {
 		return nil, nil, err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhook"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(240 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+		NotBefore: time.Now().Add(-240 * time.Hour), NotAfter: time.Now().Add(240 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, nil, err

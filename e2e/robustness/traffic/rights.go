@@ -82,16 +82,9 @@ func (c *client) right(ctx context.Context, admin *client, account, revocation s
 	if revocation == "secret" {
 		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":%q}}`, account)
 	}
-	_, answer, ok := c.must(ctx, admin, http.MethodPost, accounts+"/"+account+"/token", `{"spec":`+spec+`}`, http.StatusCreated)
-	if !ok {
+	if !c.request(ctx, admin, accounts+"/"+account+"/token", `{"spec":`+spec+`}`) {
 		return false
 	}
-	var request struct{ Status struct{ Token string } }
-	if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
-		c.rec.Stuck(fmt.Sprintf("%s: a TokenRequest was answered with %s", c.name, answer))
-		return false
-	}
-	c.token = request.Status.Token
 	c.try(ctx, account, 500*time.Millisecond) // without a right
 	binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, account, account)
 	if !c.change(ctx, admin, account, true, http.MethodPost, rolesPath+"rolebindings", binding, http.StatusCreated, http.StatusConflict) {
@@ -122,6 +115,32 @@ func (c *client) right(ctx context.Context, admin *client, account, revocation s
 		c.must(ctx, admin, http.MethodDelete, path+"/"+account, "", http.StatusOK, http.StatusNotFound)
 	}
 	return true
+}
+
+// request gets a token that is valid for ten minutes: another one, as from a server whose clock is set, is no use elsewhere.
+func (c *client) request(ctx context.Context, admin *client, path, body string) bool {
+	for ctx.Err() == nil {
+		_, answer, ok := c.must(ctx, admin, http.MethodPost, path, body, http.StatusCreated)
+		if !ok {
+			return false
+		}
+		var request struct {
+			Status struct {
+				Token               string
+				ExpirationTimestamp time.Time
+			}
+		}
+		if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
+			c.rec.Stuck(fmt.Sprintf("%s: a TokenRequest was answered with %s", c.name, answer))
+			return false
+		}
+		c.token = request.Status.Token
+		if left := time.Until(request.Status.ExpirationTimestamp); left > 5*time.Minute && left < 20*time.Minute {
+			return true
+		}
+		c.rest(ctx)
+	}
+	return false
 }
 
 // change grants or revokes. Tries without an answer count from the first one on.

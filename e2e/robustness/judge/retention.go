@@ -1,0 +1,70 @@
+package judge
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// early is by how much less history may be kept than for its time: by how much the clock of PostgreSQL may be misjudged.
+const early = time.Second
+
+// retention checks that compaction deletes no history before its time, unless an operator asked for that: every write at or below a
+// floor must have begun so long before the floor was read.
+func (j *judge) retention() {
+	if len(j.r.Losses) > 0 {
+		j.open("readings of the floors in a round in which revisions were left out")
+		return
+	}
+	var writes []*version // by revision
+	for _, p := range j.parts {
+		for _, scope := range p.scopes {
+			for _, v := range scope {
+				if v.op != nil {
+					writes = append(writes, v)
+				}
+			}
+		}
+	}
+	slices.SortFunc(writes, func(a, b *version) int { return int(a.revision) - int(b.revision) })
+	newest := make([]*version, len(writes)) // up to each, the one whose request began last
+	for i, v := range writes {
+		if newest[i] = v; i > 0 && newest[i-1].op.Call > v.op.Call {
+			newest[i] = newest[i-1]
+		}
+	}
+	for _, kept := range []struct {
+		what  string
+		long  time.Duration
+		floor func(*history.Floor) uint64
+	}{
+		{"events", history.LogRetention, func(f *history.Floor) uint64 { return f.Revision }},
+		{"old states", history.Retention, func(f *history.Floor) uint64 { return f.Past }},
+	} {
+		asked := uint64(0) // how far operators have compacted
+		for i := range j.r.Floors {
+			if i+1 == len(j.r.Floors) {
+				break // when it was read is not known
+			}
+			f, next := &j.r.Floors[i], &j.r.Floors[i+1]
+			floor := kept.floor(f)
+			if i == 0 || j.compacted(j.r.Floors[i-1].At, next.At) {
+				asked = max(asked, floor)
+			}
+			j.judged("retention")
+			n, _ := slices.BinarySearchFunc(writes, floor+1, func(v *version, at uint64) int { return int(v.revision) - int(at) })
+			if floor <= asked || n == 0 {
+				continue
+			}
+			if v := newest[n-1]; next.At-v.op.Call < kept.long-early {
+				j.violate("retention", append(opLines(v.op), rowLine(v.row)), "%s up to revision %d are gone at %s, less than %s after revision %d was written", kept.what, floor, next.At, kept.long, v.revision)
+			}
+		}
+	}
+}
+
+// compacted reports whether an operator compacted the database between two times.
+func (j *judge) compacted(from, to time.Duration) bool {
+	return slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Compacts && f.Begin <= to && f.End >= from })
+}
