@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/signal"
 	"regexp"
@@ -33,18 +34,20 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 100, "how often each part is killed")
 	only := flag.String("only", "", "measure what matches this regular expression")
+	most := flag.Duration("most", time.Hour, "begin no round of a part after this time")
+	list := flag.Bool("list", false, "list the parts, and do nothing else")
 	watches := flag.Int("watches", 10_000, "watches of the server that gets SIGTERM")
 	flag.Parse()
 	klog.LogToStderr(false) // client-go reports each watch that ends
 	klog.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, *rounds, *watches, *only)
+	code := run(ctx, &measures{rounds: *rounds, watches: *watches, most: *most}, *only, *list)
 	stop()
 	harness.Cleanup()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, rounds, watches int, only string) (code int) {
+func run(ctx context.Context, m *measures, only string, list bool) (code int) {
 	which, err := regexp.Compile(only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,7 +59,7 @@ func run(ctx context.Context, rounds, watches int, only string) (code int) {
 		return 2
 	}
 	defer os.RemoveAll(dir)
-	m := &measures{dir: dir, rounds: rounds, watches: watches}
+	m.dir = dir
 	for _, part := range []struct {
 		name string
 		do   func(context.Context) error
@@ -69,6 +72,11 @@ func run(ctx context.Context, rounds, watches int, only string) (code int) {
 		if !which.MatchString(part.name) || ctx.Err() != nil {
 			continue
 		}
+		if list {
+			fmt.Println(part.name)
+			continue
+		}
+		m.until = time.Now().Add(m.most)
 		began := time.Now()
 		if err := part.do(ctx); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", part.name, err)
@@ -76,7 +84,9 @@ func run(ctx context.Context, rounds, watches int, only string) (code int) {
 		}
 		fmt.Fprintf(os.Stderr, "%s took %s\n", part.name, time.Since(began).Round(time.Second))
 	}
-	m.print()
+	if !list {
+		m.print()
+	}
 	return code
 }
 
@@ -85,6 +95,8 @@ type measures struct {
 	dir     string
 	rounds  int
 	watches int
+	most    time.Duration // see until
+	until   time.Time     // no round of the part begins after this
 
 	mu     sync.Mutex
 	order  []string
@@ -102,6 +114,17 @@ func (m *measures) took(what string, d time.Duration) {
 		m.order = append(m.order, what)
 	}
 	m.times[what] = append(m.times[what], d)
+}
+
+// turns are the rounds of a part, at least one: one of each so many, as far as they fit into the time.
+func (m *measures) turns(of int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for round := range max(1, m.rounds/of) {
+			if round > 0 && time.Now().After(m.until) || !yield(round) {
+				return
+			}
+		}
+	}
 }
 
 func (m *measures) count(format string, args ...any) {

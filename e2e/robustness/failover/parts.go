@@ -69,7 +69,7 @@ func (m *measures) servers(ctx context.Context) error {
 		return err
 	}
 	at := 0
-	for round := range m.rounds {
+	for round := range m.turns(1) {
 		for _, how := range []string{"SIGKILL", "SIGTERM", "SIGSTOP"} {
 			if how == "SIGSTOP" && round%10 > 0 { // as its time is known
 				continue
@@ -186,7 +186,7 @@ func (m *measures) postgres(ctx context.Context) error {
 		return err
 	}
 	defer w.end()
-	for round := range m.rounds {
+	for round := range m.turns(1) {
 		time.Sleep(300 * time.Millisecond) // of traffic
 		pg.Crash()
 		if round%2 == 1 {
@@ -240,7 +240,7 @@ func (m *measures) promotions(ctx context.Context) error {
 		return err
 	}
 	defer w.end()
-	for round := range max(1, m.rounds/5) {
+	for round := range m.turns(5) {
 		time.Sleep(500 * time.Millisecond) // of traffic
 		w.idled()
 		primary.Crash()

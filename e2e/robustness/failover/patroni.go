@@ -248,7 +248,7 @@ func (m *measures) patroni(ctx context.Context) error {
 		return err
 	}
 	defer w.end()
-	for round := range m.rounds {
+	for round := range m.turns(1) {
 		if err := c.redundant(ctx); err != nil {
 			return err
 		}
@@ -302,7 +302,7 @@ const withoutEtcd = 10 * time.Second
 
 // losses kills the machine of the standby, and then etcd.
 func (p *pair) losses(ctx context.Context, c *patroniCluster, w *writer) error {
-	for range max(1, p.m.rounds/10) {
+	for range p.m.turns(10) {
 		if err := c.redundant(ctx); err != nil {
 			return err
 		}

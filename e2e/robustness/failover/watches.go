@@ -103,7 +103,7 @@ func (m *measures) resume(ctx context.Context, store string) error {
 	defer func() { s.Kill() }()
 	many, resumed, listed := min(m.watches, 1000), 0, 0
 	var why error // of the last that had to list
-	for round := range max(1, m.rounds/20) {
+	for round := range m.turns(20) {
 		c, err := (&pair{m: m, all: [2]*harness.Server{s, s}}).client(0)
 		if err != nil {
 			return err
@@ -248,8 +248,8 @@ func (m *measures) rolling(ctx context.Context) error {
 			}
 		})
 	}
-	before := lists.Load()
-	for round := range m.rounds {
+	before, restarts := lists.Load(), 0
+	for round := range m.turns(1) {
 		time.Sleep(200 * time.Millisecond)
 		i := round % 2
 		if err := p.all[i].Stop(); err != nil {
@@ -258,11 +258,12 @@ func (m *measures) rolling(ctx context.Context) error {
 		if err := p.start(ctx, i); err != nil {
 			return err
 		}
+		restarts++
 	}
 	again := lists.Load() - before
 	stop()
 	load.Wait()
-	m.count("rolling restarts of two servers: %d; requests: %d, failed: %d; lists of the 40 informers: %d", m.rounds, requests.Load(), failed.Load(), again)
+	m.count("rolling restarts of two servers: %d; requests: %d, failed: %d; lists of the 40 informers: %d", restarts, requests.Load(), failed.Load(), again)
 	if failed.Load() > 0 {
 		return fmt.Errorf("%d requests failed", failed.Load())
 	}
@@ -285,7 +286,7 @@ func asClientsDo(ctx context.Context, request func() error) error {
 // sigterm ends a server that has many watches.
 func (m *measures) sigterm(ctx context.Context) error {
 	o := harness.Options{Store: "sqlite:" + m.dir + "/sigterm.db", Dir: m.dir, Args: []string{"--max-watches-per-user=50000"}}
-	for range max(1, m.rounds/10) {
+	for range m.turns(10) {
 		s, err := harness.Start(ctx, o)
 		if err != nil {
 			return err
