@@ -71,7 +71,7 @@ const (
 // clock that was set.
 func (c *expiryClock) read() (wall time.Time, elapsed time.Duration) {
 	for before := c.elapsed(); ; before = elapsed {
-		wall, elapsed = c.wall(), c.elapsed()
+		wall, elapsed = c.wall().Round(0), c.elapsed() // without the monotonic reading, by which times would be compared
 		if elapsed-before < inStep {
 			return wall, elapsed
 		}

@@ -28,3 +28,16 @@ func TestSleepBetweenClocks(t *testing.T) {
 		asleep = true
 	}
 }
+
+// TestWallClock: the wall clock is compared by what it says. A monotonic reading would hide that it was set.
+func TestWallClock(t *testing.T) {
+	began := time.Now()
+	c := &expiryClock{wall: time.Now, elapsed: func() time.Duration { return time.Since(began) }}
+	for range 2 {
+		for _, at := range []time.Time{c.now(), c.last, c.right} {
+			if at != at.Round(0) {
+				t.Errorf("%v has a monotonic reading", at)
+			}
+		}
+	}
+}
