@@ -158,6 +158,8 @@ func TestServesEras(t *testing.T) {
 		"schema5.db.gz": {"/apis/example.com/v1/namespaces/shop/widgets/w": ""},
 		"schema9.db.gz": {"/api/v1/namespaces/shop/configmaps/c1": "209", "/apis/apps/v1/namespaces/shop/deployments/web": "214", "/api/v1/namespaces/shop/services/web": "215",
 			"/apis/example.com/v1/namespaces/shop/widgets/w": "227"},
+		"many9.db.gz":  {"/api/v1/namespaces/shop/configmaps/c1": "262", "/api/v1/namespaces/shop/secrets/bot-token": "", "/apis/coordination.k8s.io/v1/namespaces/shop/leases/lead": ""},
+		"many9.sql.gz": {"/api/v1/namespaces/shop/configmaps/c1": "267", "/api/v1/namespaces/shop/secrets/bot-token": "", "/apis/coordination.k8s.io/v1/namespaces/shop/leases/lead": ""},
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

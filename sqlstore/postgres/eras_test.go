@@ -20,18 +20,27 @@ UNION ALL SELECT proname || prosrc FROM pg_proc WHERE pronamespace = 'public'::r
 UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal
 UNION ALL SELECT version::text FROM schema_migrations) l`
 
-// TestEras opens a database of the first build that served.
+// TestEras opens databases of earlier builds, beginning with the first one that served.
 func TestEras(t *testing.T) {
-	var want, got string
+	var want string
 	today := newDatabase(t, postgres.Config{})
 	today.Open(t)
 	today.Query(t, qShape, &want)
-	db := newDatabase(t, postgres.Config{})
-	db.Exec(t, string(storetest.EraFile(t, "../../e2e/testdata/eras/first.sql.gz")))
-	storetest.Era(t, db.Open(t), 19, 35)
-	db.Query(t, qShape, &got)
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("the schema differs from that of a new database (-new +migrated):\n%s", diff)
+	for _, era := range []struct {
+		name string
+		rows int
+		head int64
+	}{{"first", 19, 35}, {"many9", 254, 287}} {
+		t.Run(era.name, func(t *testing.T) {
+			var got string
+			db := newDatabase(t, postgres.Config{})
+			db.Exec(t, string(storetest.EraFile(t, "../../e2e/testdata/eras/"+era.name+".sql.gz")))
+			storetest.Era(t, db.Open(t), era.rows, era.head)
+			db.Query(t, qShape, &got)
+			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("the schema differs from that of a new database (-new +migrated):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -49,7 +49,7 @@ func TestEras(t *testing.T) {
 		name string
 		rows int
 		head int64
-	}{{"first", 19, 35}, {"schema5", 196, 226}, {"schema9", 202, 278}} {
+	}{{"first", 19, 35}, {"schema5", 196, 226}, {"schema9", 202, 278}, {"many9", 254, 287}} {
 		t.Run(era.name, func(t *testing.T) {
 			f := file{path: filepath.Join(dir, fmt.Sprintf("%s.db", era.name))}
 			if err := os.WriteFile(f.path, storetest.EraFile(t, "../../e2e/testdata/eras/"+era.name+".db.gz"), 0o600); err != nil {
