@@ -96,7 +96,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (faults int, err erro
 	}
 	end, err := l.revision(ctx)
 	if err != nil {
-		return 0, err
+		sampler.failed = append(sampler.failed, err.Error()+"\n"+tail(server.Log()))
 	}
 	r := &plot.Report{
 		Command: s.command(), Store: s.store, Version: s.version(ctx), Began: began.UTC(), Took: time.Since(began), Settle: long.Seconds() / 4,
@@ -116,6 +116,9 @@ func (s *settings) run(ctx context.Context, out io.Writer) (faults int, err erro
 	fmt.Fprintf(out, "%sthe report is %s\n", r.Summary(), filepath.Join(s.out, "report.html"))
 	return r.Faults(), nil
 }
+
+// tail is the end of a log.
+func tail(log string) string { return log[max(0, len(log)-4000):] }
 
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
