@@ -1,31 +1,15 @@
 package watches
 
 import (
-	"bufio"
 	"context"
 	"io"
-	"net"
-	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/net/websocket"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/relay"
 )
-
-// isWebSocket reports whether the client wants a WebSocket.
-func isWebSocket(r *http.Request) bool {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return false
-	}
-	for token := range strings.SplitSeq(r.Header.Get("Connection"), ",") {
-		if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-			return true
-		}
-	}
-	return false
-}
 
 // serveWebSocket sends each event as one message: text for JSON, else binary.
 func (w *stream) serveWebSocket() error {
@@ -49,7 +33,7 @@ func (w *stream) serveWebSocket() error {
 		cancel()
 		_ = ws.Close()
 		<-done
-	}).ServeHTTP(hijacker{w.request.W}, w.request.R)
+	}).ServeHTTP(relay.Hijacker{ResponseWriter: w.request.W}, w.request.R)
 	return nil
 }
 
@@ -91,10 +75,3 @@ var asIsCodec = websocket.Codec{Marshal: func(v any) ([]byte, byte, error) {
 	m := v.(message)
 	return m.payload, m.kind, nil
 }}
-
-// hijacker finds the connection below the writers that filters put around it.
-type hijacker struct{ http.ResponseWriter }
-
-func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(h.ResponseWriter).Hijack()
-}

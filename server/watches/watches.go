@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/wire"
@@ -200,7 +201,7 @@ func (w *stream) sharded() bool {
 func (v Watch) Serve() error {
 	w := v.stream
 	defer w.returned()
-	if isWebSocket(w.request.R) {
+	if relay.WebSocket(w.request.R.Header) {
 		return w.serveWebSocket()
 	}
 	if out := w.begin(); out != nil {

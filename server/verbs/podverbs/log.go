@@ -1,6 +1,7 @@
 package podverbs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/forms"
+	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -146,7 +148,9 @@ const maxRefusal = 10 * 1024
 
 // stream copies a kubelet's answer to the client, and sends each part at once if the answer is endless.
 func stream(c *verbs.Call, from *url.URL, transport http.RoundTripper, flush bool) error {
-	req, err := http.NewRequestWithContext(c.Context(), http.MethodGet, from.String(), nil)
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), nil)
 	if err != nil {
 		return fmt.Errorf("asking the node agent: %w", err)
 	}
@@ -157,6 +161,10 @@ func stream(c *verbs.Call, from *url.URL, transport http.RoundTripper, flush boo
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return refused(c, resp)
+	}
+	if relay.WebSocket(c.R.Header) {
+		messages(c, resp.Body, cancel)
+		return nil
 	}
 	c.W.Header().Set("Content-Type", "text/plain")
 	c.W.WriteHeader(http.StatusOK)
