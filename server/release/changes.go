@@ -43,6 +43,7 @@ const (
 	PodRules133                          // Pods have generations, may be resized, and have other rules in addition to those of gates
 	Tables133                            // the Table form of eight kinds, such as ResourceQuotas, has other columns or cells
 	MarksOfDocuments                     // an OpenAPI document of a version names only kinds of this version and of the core
+	SelectableIfAny                      // the OpenAPI definitions of custom kinds without selectable fields do not mention them
 	KindRules133                         // kinds other than Pods have other rules, in addition to those of gates
 	CustomResources133                   // writes of the status keep previously invalid values, and definitions warn of unknown formats
 	SharedDevices                        // device requests have alternatives, taints, shared counters and consumed capacity
@@ -83,6 +84,7 @@ var changes = map[Change]Version{
 	PodRules133:            V133,
 	Tables133:              V133,
 	MarksOfDocuments:       V133,
+	SelectableIfAny:        V133,
 	KindRules133:           V133,
 	CustomResources133:     V133,
 	SharedDevices:          V133,

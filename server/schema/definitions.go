@@ -230,8 +230,8 @@ func extend(raw json.RawMessage, key string, value any) (json.RawMessage, error)
 	return append(append(out, ext...), '}'), nil
 }
 
-// selectableExtension lists the selectable fields of a custom kind. It is present, and empty, without
-// any.
+// selectableExtension lists the selectable fields of a custom kind. In release 1.32, kinds without any have an empty
+// list.
 const selectableExtension = "x-kubernetes-selectable-fields"
 
 type selectableMark struct {
@@ -251,6 +251,9 @@ func (n *names) selectable(resources []*kinds.Resource) map[string][]selectableM
 			if r.FieldLabels[f.Label] != "" {
 				fields = append(fields, selectableMark{f.Label})
 			}
+		}
+		if len(fields) == 0 && r.Release.Has(release.SelectableIfAny) {
+			continue
 		}
 		out[n.definition(r.APIVersion(), r.Kind)] = fields
 		out[n.definition(r.APIVersion(), r.ListKind)] = fields

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -193,6 +194,15 @@ func TestSelectableFields(t *testing.T) {
 		}
 		if n := strings.Count(body, "selectable-fields"); n != 2 {
 			t.Errorf("%s: %d definitions tell", path, n)
+		}
+	}
+	for v, mentioned := range map[release.Version]int{release.V132: 2, release.V133: 0, release.V136: 0} {
+		plain := *custom
+		plain.Release, plain.FieldLabels = v, nil
+		d := schema.NewDocuments(kinds.NewCatalogue(append(builtin.Resources(), &plain)), "v1.32.0")
+		body := get(t, d.ServeV3, "/openapi/v3/apis/example.com/v1", "Accept", "application/json").Body.String()
+		if n := strings.Count(body, `"x-kubernetes-selectable-fields":[]`); n != mentioned || strings.Count(body, "selectable-fields") != n {
+			t.Errorf("%v: %d definitions mention that there are no selectable fields, want %d", v, n, mentioned)
 		}
 	}
 }
