@@ -33,6 +33,10 @@ CGO_ENABLED=0 go build -overlay "$dir/overlay.json" -o "$dir/later" ./cmd/rowloc
 for store in sqlite postgres; do
     go run ./e2e/robustness -minutes 1 -store $store -faults restart,kill -binary "$ROWLOCK_BINARY" -other-binary "$dir/later"
 done
+# A month's turnover, to see that nothing grows.
+for store in sqlite postgres; do
+    go run ./e2e/robustness/years -minutes 1.25 -store $store -nodes 300 -pods 300 -rate 300 -every 1s -binary "$ROWLOCK_BINARY"
+done
 # Each planted fault compiles. (That each is found takes hours: go run ./e2e/robustness -planted.)
 ROWLOCK_PLANTED=all go test -count=1 -timeout 30m -run '^TestPatchesCompile$' ./e2e/robustness/planted
 # Thousands of simulated runs of store, cache, watches and lists, where the check makes 150.

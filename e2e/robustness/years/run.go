@@ -35,6 +35,25 @@ func (s *settings) times() times {
 	return times{retention: retention, log: retention / 2, events: retention * 3 / 2}
 }
 
+// eventsKept is how long a server keeps recent events in memory, if there are not too many of them; no flag changes it. Until then, its
+// memory grows.
+const eventsKept = 5 * time.Minute
+
+// settle is how long samples are not judged: a quarter of the run, or more so that the server has kept events for as long as it does.
+func (s *settings) settle() time.Duration {
+	long := time.Duration(s.minutes * float64(time.Minute))
+	return max(long/4, min(eventsKept+30*time.Second, long*6/10))
+}
+
+// filling is what memory may grow by after that, in a run that is too short, while the server still collects events: 2 KB for each request.
+func (s *settings) filling() float64 {
+	long := time.Duration(s.minutes * float64(time.Minute))
+	if s.settle() > eventsKept {
+		return 0
+	}
+	return s.rate * 2048 * (min(long, eventsKept) - s.settle()).Seconds()
+}
+
 // run does what the flags say, and returns how many faults it found.
 func (s *settings) run(ctx context.Context, out io.Writer) (faults int, err error) {
 	if s.out == "" {
@@ -84,7 +103,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (faults int, err erro
 		return 0, err
 	}
 	began := time.Now()
-	sampler := &sampler{load: l, db: db, server: server, audit: filepath.Join(dir, "audit"), began: began, rate: s.rate, retention: t.retention}
+	sampler := &sampler{load: l, db: db, server: server, audit: filepath.Join(dir, "audit"), began: began, rate: s.rate, filling: s.filling()}
 	running, stop := context.WithTimeout(ctx, long)
 	defer stop()
 	var wg sync.WaitGroup
@@ -99,7 +118,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (faults int, err erro
 		sampler.failed = append(sampler.failed, err.Error()+"\n"+tail(server.Log()))
 	}
 	r := &plot.Report{
-		Command: s.command(), Store: s.store, Version: s.version(ctx), Began: began.UTC(), Took: time.Since(began), Settle: long.Seconds() / 4,
+		Command: s.command(), Store: s.store, Version: s.version(ctx), Began: began.UTC(), Took: time.Since(began), Settle: s.settle().Seconds(),
 		Measures: sampler.list(), Requests: l.requests(), Turnover: s.turnover(l, sampler), First: begin, Last: end,
 	}
 	r.Wrong = append(l.faults(), sampler.faults()...)

@@ -21,13 +21,13 @@ import (
 
 // sampler samples what must not grow.
 type sampler struct {
-	load      *load
-	db        *store
-	server    *harness.Server
-	audit     string
-	began     time.Time
-	rate      float64
-	retention time.Duration
+	load    *load
+	db      *store
+	server  *harness.Server
+	audit   string
+	began   time.Time
+	rate    float64
+	filling float64 // see settings.filling
 
 	measures   map[string]*plot.Measure
 	order      []string
@@ -80,7 +80,7 @@ func (s *sampler) add(name string, unit plot.Unit, share, least, value float64) 
 
 func (s *sampler) sample(ctx context.Context) error {
 	pid := s.server.Pid()
-	s.add("anonymous memory", plot.Bytes, 0.1, 8*mb, anonymous(pid))
+	s.add("anonymous memory", plot.Bytes, 0.1, 8*mb+s.filling, anonymous(pid))
 	if err := s.metrics(ctx); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *sampler) metrics(ctx context.Context) error {
 		case name == "go_goroutines":
 			s.add("goroutines", plot.Count, 0.05, 25, value)
 		case name == "go_memstats_next_gc_bytes":
-			s.add("goal of the garbage collector", plot.Bytes, 0.1, 8*mb, value)
+			s.add("goal of the garbage collector", plot.Bytes, 0.1, 8*mb+2*s.filling, value)
 		case name == "rowlock_store_revision":
 			head = value
 		case name == "rowlock_store_compacted_revision":
