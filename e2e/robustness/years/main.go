@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command years makes the turnover of a month in minutes, and judges whether anything grows.
+// Command years compresses a month of a cluster into minutes, and judges whether anything grows. Its report says how much of a month it is.
 //
 //	go run ./e2e/robustness/years -minutes 60 -store postgres
 //

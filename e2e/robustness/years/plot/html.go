@@ -103,8 +103,8 @@ svg text { font: 11px system-ui, sans-serif; fill: #555 }
 {{range .Growing}}<p class="bad">{{.Growth}}.</p>{{end}}
 {{range .Run.Wrong}}<pre class="bad">{{.}}</pre>{{end}}
 <h2>How a month becomes a run</h2>
-<p>What turns over, in 30 days of a cluster of 1,000 nodes, and in this run. Retentions are short, so that history, log and Events turn over nearly as often; Leases are renewed far less often
-than in a month, for 259,200,000 renewals do not fit.</p>
+<p>What turns over, in 30 days of a cluster of 1,000 nodes, and in this run. Retentions are short, so that history, log and Events go many times, and Pods are replaced quickly. Leases are renewed far less often
+than in a month: 259,200,000 renewals do not fit.</p>
 <table><tr><th>what</th><th class="n">30 days</th><th class="n">this run</th></tr>
 {{range .Run.Turnover}}<tr><td>{{.What}}{{if eq .What "time"}}, minutes{{end}}</td><td class="n">{{month .Month}}</td><td class="n">{{number .Run}}</td></tr>
 {{end}}</table>
