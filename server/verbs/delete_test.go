@@ -148,3 +148,26 @@ func TestDeleteCollectionAgain(t *testing.T) {
 		t.Errorf("%d objects are left", n)
 	}
 }
+
+// TestDeleteCollectionOfAnObjectThatKeepsChanging: a delete of a collection ends although another server changes a
+// marked object each time that the delete is confirmed.
+func TestDeleteCollectionOfAnObjectThatKeepsChanging(t *testing.T) {
+	memory := storetest.NewMemory()
+	driver, admitted := &bounds{Driver: memory}, &atomic.Int32{}
+	f, other := serverOn(t, driver, deletes{admitted}), serverOn(t, memory.Again())
+	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"c","finalizers":["example.com/a"]}}`)
+	f.want(200, "DELETE", configmaps, "")
+	admitted.Store(0)
+	var changes atomic.Int32
+	driver.before.Store(new(func() {
+		if n := changes.Load(); n < admitted.Load() && n < 20 {
+			changes.Add(1)
+			other.want(200, "PATCH", configmaps+"/c", fmt.Sprintf(`{"data":{"n":"%d"}}`, n), "Content-Type", merge)
+		}
+	}))
+	f.want(200, "DELETE", configmaps, "")
+	if n := admitted.Load(); n != 2 {
+		t.Errorf("the object was deleted %d times", n)
+	}
+}

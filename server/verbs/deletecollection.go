@@ -37,14 +37,17 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
-	for items := p.Items; len(items) > 0; {
-		marked := &writes.Marked{}
-		if err := h.deleteItems(c, req, options, items, marked); err != nil {
-			return err
-		}
-		if items, err = h.Writes.Unconfirmed(c.R.Context(), req, marked); err != nil {
-			return err
-		}
+	marked := &writes.Marked{}
+	if err := h.deleteItems(c, req, options, p.Items, marked); err != nil {
+		return err
+	}
+	changed, err := h.Writes.Unconfirmed(c.R.Context(), req, marked)
+	if err != nil {
+		return err
+	}
+	// These objects are newer than the request, so their later changes do not matter.
+	if err := h.deleteItems(c, req, options, changed, &writes.Marked{}); err != nil {
+		return err
 	}
 	return h.Answers.Page(&c.Request, form, p)
 }
