@@ -74,7 +74,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 	if n := strings.Count(out.String(), "level=ERROR"); n != mostLogged {
 		t.Errorf("%d objects are named, want %d", n, mostLogged)
 	}
-	if n := strings.Count(out.String(), "are not all there yet"); n != 5 { // after 0, 1, 3, 7 and 15 minutes of 17
+	if n := strings.Count(out.String(), "some default objects are missing"); n != 5 { // after 0, 1, 3, 7 and 15 minutes of 17
 		t.Errorf("%d reminders", n)
 	}
 	if err := o.locked(t.Context()); !errors.Is(err, sqlstore.ErrKeyUnavailable) {

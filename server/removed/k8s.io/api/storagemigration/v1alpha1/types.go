@@ -88,7 +88,7 @@ type MigrationCondition struct {
 	// ObservedGeneration is a field of v1beta1. v1alpha1 as clients see it does not have it: it is stored for releases that
 	// serve v1beta1 (see package release).
 	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"-"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,6,opt,name=observedGeneration"`
 }
 
 // Status of the storage version migration.
