@@ -104,6 +104,14 @@ const stall = 20 * time.Millisecond
 // from memory: then look returns and is called again. If the sink has made no progress for a stall, it reads the
 // table, also if hints and slow answers have delayed the next call.
 func (f *feed) look(ctx context.Context) error {
+	began := time.Now()
+	f.looked.Store(&began)
+	// What asked for a look before now gets this one.
+	f.again.Stop()
+	select {
+	case <-f.looks:
+	default:
+	}
 	b, err := f.driver.Bounds(ctx)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -148,8 +148,9 @@ type Store struct {
 	exclusive atomic.Uint64
 	queue     queue
 	heads     heads
-	looks     chan struct{} // see Look
-	own       chan []*write // committed batches, from committer to feed
+	looks     chan struct{}             // see Look
+	looked    atomic.Pointer[time.Time] // when the feed last began to look at the table
+	own       chan []*write             // committed batches, from committer to feed
 	// underway is the batch between the start of its commit and its place in own.
 	underway atomic.Pointer[[]*write]
 	goal     goal
@@ -218,9 +219,12 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	return nil
 }
 
-// Look makes the feed look at the table. Callers that wait for a revision call it when no hint has come for a while: the
-// connection that hints come from may be dead. Calls are merged.
-func (s *Store) Look() {
+// Look makes the feed look at the table, unless it has begun to do so since a time. Callers that have waited for a revision
+// since then call it when no hint has come: the connection that hints come from may be dead. Calls are merged.
+func (s *Store) Look(since time.Time) {
+	if last := s.looked.Load(); last != nil && !last.Before(since) {
+		return
+	}
 	select {
 	case s.looks <- struct{}{}:
 	default:

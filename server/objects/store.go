@@ -95,6 +95,7 @@ func (s *Store) WaitFor(ctx context.Context, revision int64) error {
 	if s.Revision() >= revision {
 		return nil
 	}
+	began := time.Now()
 	soon, cancel := context.WithTimeout(ctx, hintTime)
 	err := s.cache.WaitFor(soon, revision)
 	cancel()
@@ -102,7 +103,7 @@ func (s *Store) WaitFor(ctx context.Context, revision int64) error {
 		return err
 	}
 	if s.store != nil {
-		s.store.Look()
+		s.store.Look(began)
 	}
 	return s.cache.WaitFor(ctx, revision)
 }
