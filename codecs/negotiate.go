@@ -232,7 +232,7 @@ func BodyType(contentType string, supported []string) (string, error) {
 	return "", unsupported(supported)
 }
 
-// matchesAny reports whether a header names one of the types, parameters aside.
+// matchesAny reports whether a header names one of the types. It ignores parameters.
 func matchesAny(header string, types []string, wildcard bool) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		name, _, _ := strings.Cut(part, ";")

@@ -348,7 +348,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// Forget drops events and pinned states that are too old, and what is known of kinds that are gone.
+// Forget drops events and pinned states that are too old, and the schemas of removed kinds.
 func (c *Cache) Forget() {
 	now := c.clock()
 	for s := range c.all() {

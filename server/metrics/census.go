@@ -56,7 +56,7 @@ func (c *census) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.disabled, prometheus.CounterValue, float64(len(c.m.Shown.Disabled)))
 }
 
-// registeredIn returns the metrics of a registry and their help, those aside that libraries have for any
+// registeredIn returns the metrics of a registry and their help, without those that libraries register for any
 // process.
 func registeredIn(r *prometheus.Registry) map[string]string {
 	found := map[string]string{}

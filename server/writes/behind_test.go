@@ -47,7 +47,7 @@ func (d *desk) knows() {
 	}
 }
 
-// protected refuses what is done to ConfigMaps that have the data "protected".
+// protected refuses writes to ConfigMaps that have the data "protected".
 func protected(a *admission.Attributes) error {
 	if old, ok := a.Old.(*corev1.ConfigMap); ok && old.Data["protected"] != "" {
 		return apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, errors.New("it is protected"))

@@ -54,8 +54,8 @@ type Cluster struct {
 	dbName string
 	kills  atomic.Int64
 
-	besides atomic.Int64 // databases beside this one
-	losing  atomic.Bool  // PostgreSQL fails over to a standby that lacks commits
+	extra  atomic.Int64 // databases that NewDatabase has made
+	losing atomic.Bool  // PostgreSQL fails over to a standby that lacks commits
 }
 
 type node struct {

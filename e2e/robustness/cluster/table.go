@@ -216,9 +216,9 @@ func (c *Cluster) Content(ctx context.Context, url string, ours func(history.Key
 	return revision, live, err
 }
 
-// Beside makes an empty database on the same disk, or in the same PostgreSQL. The caller must call drop.
-func (c *Cluster) Beside(ctx context.Context) (url string, drop func() error, err error) {
-	name := fmt.Sprintf("beside%d", c.besides.Add(1))
+// NewDatabase makes another empty database on the same disk, or in the same PostgreSQL server. The caller must call drop.
+func (c *Cluster) NewDatabase(ctx context.Context) (url string, drop func() error, err error) {
+	name := fmt.Sprintf("beside%d", c.extra.Add(1))
 	if pg := c.Postgres(); pg != nil {
 		if url, err = pg.CreateDB(ctx, name); err != nil {
 			return "", nil, err

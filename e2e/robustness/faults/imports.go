@@ -22,7 +22,7 @@ func imports() []Fault {
 	}}}
 }
 
-// moves exports all objects, imports them beside the database, and records the content as lists, which must not be older than any
+// moves exports all objects, imports them into another database, and records the content as lists, which must not be older than any
 // revision that a client had seen. wrong is a command that failed; err, what was no promise.
 func (e *env) moves(ctx context.Context) (wrong, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -32,7 +32,7 @@ func (e *env) moves(ctx context.Context) (wrong, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	target, drop, err := e.c.Beside(ctx)
+	target, drop, err := e.c.NewDatabase(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("making another database: %w", err)
 	}

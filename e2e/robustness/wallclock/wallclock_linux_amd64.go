@@ -131,7 +131,7 @@ func readRegions(pid int) (regions []region, err error) {
 	return regions, lines.Err()
 }
 
-// part is a region with what is in it.
+// part is a memory region with its contents.
 type part struct {
 	region
 	data []byte

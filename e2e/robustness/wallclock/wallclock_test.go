@@ -97,7 +97,7 @@ func TestNoGo(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()

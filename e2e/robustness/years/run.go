@@ -151,7 +151,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-// afterwards ends the server, verifies the store, and starts the server again; it says what is wrong.
+// afterwards ends the server, verifies the store, and starts the server again. It returns the problems found.
 func (s *settings) afterwards(ctx context.Context, server *harness.Server, l *load, db *store) (wrong []string) {
 	before, err := l.names(ctx, nodesPath)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
-// store is the database, read by SQL beside the server.
+// store reads the database of the running server by SQL.
 type store struct {
 	url    string
 	file   string // of SQLite

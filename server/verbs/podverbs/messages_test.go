@@ -14,7 +14,7 @@ import (
 )
 
 // TestLogMessages: a log is sent over a WebSocket too, in each of its subprotocols, after an empty message; the
-// kubelet hears when the client leaves; what is no log stays an ordinary answer.
+// request to the kubelet ends when the client leaves; an answer that is not a log stays an ordinary HTTP response.
 func TestLogMessages(t *testing.T) {
 	s := newSite(t, podverbs.Kubelet{})
 	left := make(chan struct{}, 1)

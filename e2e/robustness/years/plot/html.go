@@ -28,7 +28,7 @@ type drawn struct {
 	Thirds    []segment // the medians
 	Wide      int
 	High      int
-	Limit     float64 // the height of what is allowed
+	Limit     float64 // the greatest value allowed, drawn as a line
 	LimitSeen bool
 	Median    [3]string
 	Rate      string
