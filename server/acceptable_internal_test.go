@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// selfMade returns a certificate of nobody else, with as many names as are asked for.
+// selfMade returns a self-signed certificate for a common name and DNS names.
 func selfMade(t *testing.T, name string, more ...string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -29,7 +29,7 @@ func TestSleepBetweenClocks(t *testing.T) {
 	}
 }
 
-// TestWallClock: the wall clock is compared by what it says. A monotonic reading would hide that it was set.
+// TestWallClock: wall clocks are compared without their monotonic readings, which would hide that the clock was set.
 func TestWallClock(t *testing.T) {
 	began := time.Now()
 	c := &expiryClock{wall: time.Now, elapsed: func() time.Duration { return time.Since(began) }}

@@ -114,7 +114,7 @@ func parameters(file clientcmd.ClientConfig) string {
 	return u.RawQuery
 }
 
-// URL returns where the service is, as the kubeconfig says it.
+// URL returns the address of the service in the kubeconfig.
 func (s *Service) URL() *url.URL { return s.url }
 
 // Ask posts a question and reads the answer, which must have the group, version and kind of into.

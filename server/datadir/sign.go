@@ -67,7 +67,7 @@ func (d *Dir) Sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage,
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// signer returns the authority as it is now.
+// signer returns the present authority.
 func (d *Dir) signer() (*pair, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -163,7 +163,7 @@ type AuditEvents struct {
 	all [][]byte
 }
 
-// Record returns an option: requests are recorded as a policy says.
+// Record returns an option: the audit policy decides which requests are recorded.
 func (e *AuditEvents) Record(policy *audit.Policy) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Audit = &audit.Auditor{Policy: policy, Sinks: []audit.Sink{e}, Metrics: audit.NewMetrics(), Clock: time.Now}

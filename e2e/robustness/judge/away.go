@@ -52,7 +52,7 @@ func (all spans) sum() (sum time.Duration) {
 // every stands for any server.
 const every = -1
 
-// why is what kept a server from its work.
+// why is the reason why a server could not work.
 type why int
 
 const (

@@ -117,7 +117,7 @@ func (c *client) do(ctx context.Context, name string, want int, method, path, co
 	return &o
 }
 
-// object is what the program reads of an answer.
+// object has the fields of an answer that the program reads.
 type object struct {
 	Kind     string `json:"kind"`
 	Metadata struct {

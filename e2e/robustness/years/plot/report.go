@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/years/flat"
 )
 
-// Unit is what a measure is in.
+// Unit is the unit of a measure.
 type Unit string
 
 // The units.

@@ -64,7 +64,7 @@ func newTarget(t *testing.T, namespaces ...string) *target {
 	return s
 }
 
-// client returns one that waits for nobody.
+// client returns a Client of the host of a configuration.
 func client(t *testing.T, cfg *rest.Config) *remote.Client {
 	t.Helper()
 	h, err := rest.HTTPClientFor(cfg)
