@@ -21,8 +21,8 @@ import (
 
 // Config sets a database up. Zero values take the defaults named.
 type Config struct {
-	// MaxBytes is how large the database may become, history included, as Stats counts
-	// it. Beyond it writes fail with ErrFull, but for deletes. 0: no limit.
+	// MaxBytes bounds the size of the database, history included, as Stats counts it. Beyond it
+	// writes fail with ErrFull, but for deletes. 0: no limit.
 	MaxBytes int64
 }
 

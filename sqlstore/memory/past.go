@@ -10,7 +10,7 @@ import (
 // Rows stay as they are: values that share memory with neighboring rows cost little. So Pack only deletes old
 // rows.
 
-// kept is how far back the content can be read.
+// kept returns the oldest revisions that can be read.
 func (c *content) kept() sqlstore.Floors {
 	if c.floors.Log != c.bounds.Floor { // trimmed since
 		return sqlstore.Floors{Log: c.bounds.Floor}

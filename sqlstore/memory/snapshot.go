@@ -30,7 +30,7 @@ type Writer interface {
 	Write(ctx context.Context, ops ...sqlstore.Op) (sqlstore.Outcome, error)
 }
 
-// mostResets is how often Reset compares again, after others wrote in between.
+// mostResets bounds how often Reset compares again because others wrote in between.
 const mostResets = 20
 
 // Reset restores the live objects of a snapshot, by writing the differences: revisions continue, and every

@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// stride is how many revisions are passed before writers have their turn.
+// stride is the number of revisions that are removed before writers have their turn.
 const stride = 1000
 
 // Trim implements sqlstore.Driver. It follows the log: the rows that a revision ended are deleted with it,

@@ -158,7 +158,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	return out, nil
 }
 
-// ops is how many revisions a batch takes at most.
+// ops returns an upper bound of the revisions that a batch takes.
 func (p *pendingBatch) ops() (n int) {
 	for i := range p.batch {
 		n += len(p.batch[i].Ops)

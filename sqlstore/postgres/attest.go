@@ -104,7 +104,7 @@ func (f *storedFiles) write(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// revisionsPiece is how many revisions are handed out at once.
+// revisionsPiece is the number of revisions of a piece.
 const revisionsPiece = 4096
 
 // ListRevisions implements sqlstore.Attestor: it visits the pages of kv that have live rows, in their order, and no
@@ -151,7 +151,7 @@ func (d *Driver) ListRevisions(ctx context.Context, revision int64, _ []sqlstore
 	return nil
 }
 
-// tripRows is how many rows one query reads.
+// tripRows is the number of rows that one query reads.
 const tripRows = 256
 
 // ReadRows implements sqlstore.Attestor.

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// qShape is what the schema of a database has.
+// qShape lists the schema of a database.
 const qShape = `SELECT string_agg(line, E'\n' ORDER BY line) FROM (
 SELECT format('%s.%s %s %s %s', table_name, column_name, data_type, is_nullable, column_default) AS line FROM information_schema.columns WHERE table_schema = 'public'
 UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'

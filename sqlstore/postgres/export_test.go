@@ -100,13 +100,13 @@ func (d *Driver) InTime() { d.relaxed.Durable() }
 // ErrorOf is the error of an answer of PostgreSQL.
 func ErrorOf(answer *pgconn.PgError) error { return translate(answer) }
 
-// Setting is what a session of the pool has set.
+// Setting returns the value of a setting in a session of the pool.
 func (d *Driver) Setting(ctx context.Context, name string) (value string, err error) {
 	err = d.pool.QueryRow(ctx, "SELECT coalesce(current_setting($1, true), '')", name).Scan(&value)
 	return value, err
 }
 
-// Place is which database is used.
+// Place identifies the database in use.
 func (d *Driver) Place() string { return d.line.known.identity.String() }
 
 // Reconnect gives up all connections.

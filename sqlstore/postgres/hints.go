@@ -149,7 +149,7 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	}
 }
 
-// listenFor is how long the listener waits before it asks whether its connection lives.
+// listenFor is the time after which a listener without notifications checks its connection.
 const listenFor = 10 * time.Second
 
 func ping(ctx context.Context, conn *pgx.Conn) error {

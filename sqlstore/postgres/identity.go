@@ -43,7 +43,7 @@ type place struct {
 	from, to int64    // revisions that were left out then
 }
 
-// columnsOfPlace is how many qPlace has.
+// columnsOfPlace is the number of columns of qPlace.
 const columnsOfPlace = 6
 
 // parsePlace reads the columns of qPlace. A column that it cannot parse counts as missing.

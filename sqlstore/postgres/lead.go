@@ -58,8 +58,9 @@ type row struct {
 const (
 	// lookLeads is the greatest age of the known state of the rows.
 	lookLeads = 200 * time.Millisecond
-	// goneFor is how long a session must be gone without a renewal of the row before another process takes
-	// the lead: longer than the interval of renewals. A holder whose connection breaks makes another one.
+	// goneFor is the time that a session must be gone without a renewal of the row before another process
+	// takes the lead: longer than the interval of renewals. A holder whose connection breaks makes another
+	// one.
 	goneFor = 700 * time.Millisecond
 )
 

@@ -10,7 +10,7 @@ import (
 // The connection that listens for notifications is the session of this process: while it has its advisory lock, other
 // processes see that this one runs. See leads.
 
-// sessionWait is how long the first lead waits for the session.
+// sessionWait bounds how long the first lead waits for the session.
 const sessionWait = time.Second
 
 // leadSession is the key of the advisory lock of a process.

@@ -29,7 +29,7 @@ import (
 // The row is looked at in each new connection and with the bounds, the newest revision in each batch and
 // with the bounds. None of the functions that are called needs a right that ordinary roles lack.
 
-// standing is how a database stands to the one that was used before.
+// standing is the relation of a database to the one that was used before.
 type standing int
 
 const (
@@ -39,7 +39,7 @@ const (
 	older            // it is to be left alone
 )
 
-// line is which database this process uses.
+// line identifies the database that this process uses.
 type line struct {
 	bare      atomic.Bool   // the service tells neither cluster nor timeline
 	examining chan struct{} // the place of the one that examines

@@ -84,7 +84,7 @@ func execute(ctx context.Context, c *pgx.Conn, statements string) error {
 	return err
 }
 
-// migrator is what golang-migrate needs of a database. Its caller holds the lock.
+// migrator implements the database driver of golang-migrate. Its caller holds the lock.
 type migrator struct {
 	ctx  context.Context
 	conn *pgx.Conn

@@ -43,16 +43,16 @@ type Config struct {
 	Log              *slog.Logger
 }
 
-// connectTime is how long connecting may take, unless connect_timeout says it.
+// connectTime bounds how long connecting takes, unless connect_timeout sets it.
 const connectTime = 4 * time.Second
 
-// boundsTime is how long a tiny statement may take on the wire, for which much waits. It leaves
+// boundsTime returns the network timeout of a short statement that other work waits for. It leaves
 // room for making a connection, whose error says more than that no answer came in time.
 func (d *Driver) boundsTime() time.Duration {
 	return max(5*time.Second, d.single.ConnectTimeout+time.Second)
 }
 
-// answerTime is how long a write may take on the wire before its connection is given up.
+// answerTime returns the network timeout of a write, after which its connection is closed.
 func (d *Driver) answerTime() time.Duration { return d.cfg.LockTimeout + d.boundsTime() }
 
 func (c Config) withDefaults() Config {

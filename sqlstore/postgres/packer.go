@@ -14,11 +14,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
-// markedAtOnce is how far the floor of the log rises at once, in revisions: as far as its
-// rows are read for the seconds that they were written in.
+// markedAtOnce bounds by how many revisions the floor of the log rises at once: the seconds in
+// which their rows were written are read.
 const markedAtOnce = 100_000
 
-// forgottenAtOnce is how many marks go when the floor rises.
+// forgottenAtOnce is the number of marks that are deleted at once when the floor rises.
 const forgottenAtOnce = 1000
 
 // Retain implements sqlstore.Driver. It waits for no writer, but for another that compacts.

@@ -132,8 +132,8 @@ func adopt(c *pgx.ConnConfig, given map[string]string) error {
 	return setTLS(c, given)
 }
 
-// unheardTime is how long sent data may stay unacknowledged, unless tcp_user_timeout sets it: on Linux the
-// connection ends then, because the other machine is gone.
+// unheardTime bounds how long sent data may stay unacknowledged, unless tcp_user_timeout sets it: on Linux
+// the connection ends then, because the other machine is gone.
 const unheardTime = 5 * time.Second
 
 // dialer makes connections that notice when the machine at the other end is gone.

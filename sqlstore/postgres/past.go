@@ -128,7 +128,7 @@ func floors(ctx context.Context, tx pgx.Tx) (b sqlstore.Bounds, f sqlstore.Floor
 	return b, f, err
 }
 
-// unitBytes is how much of one object is packed at once, and a row.
+// unitBytes bounds how much of one object is packed at once, and a row.
 const unitBytes = 1 << 20
 
 func (h history) Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (found []sqlstore.Row, more bool, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// mostParts is how many connections share the reading of everything. Where the database's
-// cache is cold they keep as many reads under way; more than a few only add work.
+// mostParts bounds the connections that share reading all rows. Where the database's cache is cold
+// they keep as many reads under way; more than a few only add work.
 const mostParts = 4
 
 // ReadAll implements sqlstore.Reader: on several connections, and on each in the

@@ -35,7 +35,7 @@ func (d *Driver) CacheFiles(ctx context.Context) (files sqlstore.CacheFiles, err
 	return files, nil
 }
 
-// cacheFiles are those of the database; false: it has no epoch.
+// cacheFiles returns the cache files of the database; ok is false if it has no epoch.
 func cacheFiles(c *conn) (files sqlstore.CacheFiles, ok bool, err error) {
 	var v [1]driver.Value
 	if found, err := c.one(v[:], qCacheFiles); err != nil || !found {

@@ -97,7 +97,7 @@ func (d *Driver) copyLog(c *conn) error {
 	return d.syncFile()
 }
 
-// logged is how many pages the log has, and how many of them are not copied yet.
+// logged returns how many pages the log has, and how many of them are not copied yet.
 func logged(c *conn) (pages, left int64, err error) {
 	pages, copied, err := walCheckpoint(c, "NOOP")
 	return pages, pages - copied, err

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// shape is what the schema of a file has: columns, and the text of indexes, views and triggers.
+// shape lists the schema of a file: columns, and the text of indexes, views and triggers.
 func (f file) shape(t *testing.T) (list []string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")

@@ -132,7 +132,7 @@ func (d *Driver) RelaxWith(resources []string, sync func() error) {
 // SyncFailed tells of a sync that failed.
 func (d *Driver) SyncFailed(err error) { d.relaxed.Fail(err) }
 
-// Synchronous is what the last commit waited for: 2 for the disk, 1 for the system alone.
+// Synchronous returns the setting of the last commit: 2 if it waited for the disk, 1 if for the system alone.
 func (d *Driver) Synchronous() (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

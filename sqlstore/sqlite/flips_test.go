@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// flipRuns is how many damaged copies of a file TestFlippedBits reads: ROWLOCK_FLIPS, which e2e/long.sh sets.
+// flipRuns returns how many damaged copies of a file TestFlippedBits reads: ROWLOCK_FLIPS, which e2e/long.sh sets.
 func flipRuns(t *testing.T) int {
 	text := os.Getenv("ROWLOCK_FLIPS")
 	if text == "" {
@@ -149,7 +149,7 @@ func readFlipped(ctx context.Context, path string, cfg sqlite.Config, live map[s
 	return "whole", wrong
 }
 
-// damages are what can become of a live row; the row's revision is 2, and its name b.
+// damages are the ways to damage a live row, whose revision is 2 and name b.
 var damages = map[string]string{
 	"value":   `UPDATE kv SET value = '{"n":3}' WHERE revision = 2`,
 	"name":    `UPDATE kv SET name = 'c' WHERE revision = 2`,

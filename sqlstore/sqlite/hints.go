@@ -40,11 +40,11 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// aloneInterval is how often to look whether another process has come, whose first write
-// is then heard of so late.
+// aloneInterval is the interval at which a lone process checks for others, and so bounds how late
+// it notices the first write of another.
 const aloneInterval = 500 * time.Millisecond
 
-// untilNext is how long to wait before the next look.
+// untilNext returns the pause before the next check.
 func (d *Driver) untilNext() time.Duration {
 	if d.lock.exclusive() != 0 && !d.spare.Load() {
 		return max(d.cfg.PollInterval, aloneInterval)

@@ -59,7 +59,7 @@ func (d *Driver) indexed(ctx context.Context, revision int64) (t total, err erro
 	return t, err
 }
 
-// checkedRows is how many rows CheckRows compares in one statement.
+// checkedRows is the number of rows that CheckRows compares in one statement.
 const checkedRows = 256
 
 // CheckRows implements sqlstore.Driver. Each page is one read transaction, which sees one state although others write

@@ -13,10 +13,9 @@ import (
 	"unsafe"
 )
 
-// lockFile is how the processes that use one database know of each other. It
-// is in the database's folder. Each process holds a shared lock on its first
-// byte, and names are locked as bytes further on: locks of open file
-// descriptions, which the kernel drops when a process dies.
+// lockFile lets the processes that use one database find each other. It is in the database's
+// folder. Each process holds a shared lock on its first byte, and names are locked as bytes further
+// on: locks of open file descriptions, which the kernel drops when a process dies.
 //
 // Its first word is shared memory that counts openings. A process raises it
 // before its first write. So a process that was alone, and finds the word

@@ -42,11 +42,11 @@ func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time
 	return time.Since(start), nil
 }
 
-// markedAtOnce is how far the floor of the log rises at once, in revisions: as far as its
-// rows are read for the seconds that they were written in.
+// markedAtOnce bounds by how many revisions the floor of the log rises at once: the seconds in
+// which their rows were written are read.
 const markedAtOnce = 100_000
 
-// marksAtOnce is how many of those seconds one transaction marks, because writers wait for it.
+// marksAtOnce is the number of those seconds that one transaction marks, because writers wait for it.
 const marksAtOnce = 1000
 
 type mark struct{ second, revision int64 }

@@ -89,7 +89,7 @@ func (h history) NextPacked(_ context.Context, after sqlstore.Key) (sqlstore.Key
 	return nextKey(h.c, qNextPackedAll, int64(0), after.Resource, after.Namespace, after.Name, "")
 }
 
-// place is where a row of a snapshot lies that is not live.
+// place locates a row of a snapshot that is not live.
 type place struct {
 	key      sqlstore.Key
 	revision int64 // in kv, or 0
@@ -144,7 +144,7 @@ func (p *place) at(ctx context.Context, c *conn, revision int64) (row sqlstore.R
 
 var errEnough = errors.New("enough was read")
 
-// unitBytes is how much of one object is packed at once, and a row.
+// unitBytes bounds how much of one object is packed at once, and a row.
 const unitBytes = 256 << 10
 
 func (h history) Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {

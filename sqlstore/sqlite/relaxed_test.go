@@ -25,7 +25,7 @@ func putIn(resource, name string) sqlstore.Txn {
 	return txn
 }
 
-// logSize is how long the write-ahead log is.
+// logSize returns the size of the write-ahead log.
 func logSize(t *testing.T, f file) int64 {
 	t.Helper()
 	info, err := os.Stat(f.path + "-wal")

@@ -91,8 +91,8 @@ func scanLive(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstor
 	return rows, err
 }
 
-// farBack is how many revisions back a snapshot is worth a search for each key
-// instead of a look at all that ended since.
+// farBack is the number of revisions back from which a search for each key is faster than reading
+// all rows that ended since.
 const farBack = 1000
 
 // scanSnapshot merges, in key order, the live rows that were there already with

@@ -53,7 +53,7 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 	return nil
 }
 
-// parallel is how many connections read much together: one is left for others.
+// parallel returns the number of connections that share a large read: one is left for others.
 func (d *Driver) parallel() int { return max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) }
 
 // readSpan passes on the rows of a revision that were written within a span. rest is the remainder of the
@@ -100,8 +100,8 @@ func (p *pieces) add(v []driver.Value) error {
 // span is a range of revisions: (after, to].
 type span struct{ after, to int64 }
 
-// spanRows is how many rows one reading of a span hands out at most, and about how many it
-// should.
+// spanRows bounds the rows in one reading of a span; spans are made so that they have about as
+// many.
 const spanRows = 4096
 
 // spans are the ranges that several readers have not read yet. Revisions are not spread evenly, because

@@ -162,7 +162,7 @@ func TestReadAllGivenUp(t *testing.T) {
 	}
 }
 
-// openFiles is how many files of a database this process has open; 0 where that is not known.
+// openFiles counts the files of a database that this process has open; 0 if that is unknown.
 func openFiles(t *testing.T, path string) (n int) {
 	t.Helper()
 	all, _ := filepath.Glob("/proc/self/fd/*")
