@@ -96,8 +96,8 @@ func settle(batch []*write, err error) {
 	}
 }
 
-// stall is how long the feed waits for a batch in progress to deliver earlier revisions: short for people, long
-// for a commit.
+// stall bounds how long the feed waits for a batch in progress to deliver earlier revisions: short for people,
+// long for a commit.
 const stall = 20 * time.Millisecond
 
 // look reads the bounds and brings the sink to the head. Revisions that may belong to a batch of this process come

@@ -13,8 +13,8 @@ type idleSink struct{}
 
 func (idleSink) Apply([]Change) {}
 
-// BenchmarkFeed is what the feed takes for a row of a group of so many that was committed: what it
-// makes of them for the sink, and telling their writers. The sink does nothing.
+// BenchmarkFeed measures the feed for a committed row, by the size of its group: it converts the
+// row for the sink and wakes the writer. The sink does nothing.
 func BenchmarkFeed(b *testing.B) {
 	for _, rows := range []int{1, 32, 256} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {

@@ -1,6 +1,6 @@
 package sqlstore
 
-// noDriver is what drivers of tests embed that have a few methods alone: those that a Store calls by itself are there.
+// noDriver is embedded by drivers of tests that implement few methods: it implements those that a Store calls by itself.
 type noDriver struct{ Driver }
 
 func (noDriver) Healthy() error           { return nil }

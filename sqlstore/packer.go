@@ -106,8 +106,8 @@ func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
 // up with the writers.
 const leastPack, leastForget = 100, 10
 
-// PackedFor is how many bytes, of rows read and of packs written, one call of Driver.Pack may take for each
-// row of its limit. It stops after the key that exceeds this.
+// PackedFor bounds the bytes, of rows read and of packs written, of one call of Driver.Pack, for each row
+// of its limit. It stops after the key that exceeds this.
 const PackedFor = 2 << 10
 
 // inPieces calls do until nothing is left, each time with as many rows as fit into the time that writers may wait,

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// LowerAfter is how long servers keep to the longer of two retentions after it was lowered, so that a start
-// without the flag does not delete history that is still wanted.
+// LowerAfter is the time for which servers keep to the longer of two retentions after it was lowered, so
+// that a start without the flag does not delete history that is still wanted.
 const LowerAfter = 24 * time.Hour
 
-// promiseEvery is how often the elapsed time is stored.
+// promiseEvery is the interval at which the elapsed time is stored.
 const promiseEvery = 10 * time.Minute
 
 // promise is the note "retention" of a database: how long its history is kept, whichever server compacts. A

@@ -109,8 +109,8 @@ type refusal struct {
 }
 
 const (
-	// refusedFor is how long a refusal counts after its last occurrence: without writes, nothing shows that
-	// there is room again.
+	// refusedFor is the time for which a refusal counts after its last occurrence: without writes, nothing
+	// shows that there is room again.
 	refusedFor = 30 * time.Second
 	sayEvery   = time.Minute
 )

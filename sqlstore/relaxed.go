@@ -13,8 +13,8 @@ const (
 	RelaxedFor = 100 * time.Millisecond
 	// relaxedSync is the time from the first of them to the beginning of a sync.
 	relaxedSync = 50 * time.Millisecond
-	// RelaxedReserve is how many revisions are reserved, durably, before relaxed commits use them. Reserved
-	// ones are never assigned again after relaxed commits may have been lost.
+	// RelaxedReserve is the number of revisions that are reserved, durably, before relaxed commits use
+	// them. Reserved ones are never assigned again after relaxed commits may have been lost.
 	RelaxedReserve = 1_000_000
 )
 

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Retention is how long ended rows are kept.
+// Retention defines for how long ended rows are kept.
 type Retention struct {
 	Rest time.Duration // of resources that Of does not name
-	// Of are those of other resources, by name ("leases.coordination.k8s.io"), or by plural in any group
-	// ("leases").
+	// Of has the retention of other resources, by name ("leases.coordination.k8s.io"), or by plural in
+	// any group ("leases").
 	Of map[string]time.Duration
 }
 
@@ -127,7 +127,7 @@ func (r Retention) String() string {
 	return b.String() + "*=" + r.Rest.String()
 }
 
-// log is how far back the log reaches: for window, but not longer than the rest is kept.
+// log returns for how long the log is kept: for window, but not longer than the rest.
 func (r Retention) log(window time.Duration) time.Duration { return min(window, r.Rest) }
 
 // packs reports whether any history is kept for longer than the log.

@@ -190,7 +190,7 @@ func (s *Store) openRows(ctx context.Context, rows []Row) {
 	s.openAll(ctx, all, s.calls)
 }
 
-// atOnce is how many values are decrypted concurrently if each may cause a call of a key server.
+// atOnce is the number of values that are decrypted concurrently if each may cause a call of a key server.
 const atOnce = 16
 
 // openAll decrypts rows: one after another, and concurrently those that may cause a call each. It waits for all.
@@ -255,8 +255,8 @@ func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool, p
 	}
 }
 
-// feedOpens is how long the feed waits for the keys of one page of changes. It then marks the values that are not
-// decrypted yet as Unopened, and the sink may decrypt them later.
+// feedOpens bounds how long the feed waits for the keys of one page of changes. It then marks the values that are
+// not decrypted yet as Unopened, and the sink may decrypt them later.
 const feedOpens = 3 * time.Second
 
 // openFed is openChanges for the feed, which must not wait long.
