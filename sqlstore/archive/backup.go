@@ -28,8 +28,8 @@ type Options struct {
 
 const (
 	page = 1000
-	// tries is how often a backup with history begins when that is compacted while it is read:
-	// less is kept afterwards, so that the next try has less to read.
+	// tries bounds how often a backup with history restarts because a compaction overtook it: less
+	// is kept afterwards, so that the next try has less to read.
 	tries = 3
 )
 

@@ -79,7 +79,7 @@ func (b *builder) rule(r *rule) error {
 	return nil
 }
 
-// inFile is how a file names resources.
+// inFile returns the name of a resource in a configuration file.
 func inFile(gr schema.GroupResource) string {
 	if gr.Group == "" && gr.Resource == "*" {
 		return "*."

@@ -102,7 +102,7 @@ func (t *meter) done(began time.Time, err error) {
 	t.took.Observe(time.Since(began).Seconds())
 }
 
-// code is how a failure is counted.
+// code returns the label under which a failure is counted.
 func code(err error) string {
 	var said interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &said) {

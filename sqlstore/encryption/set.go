@@ -123,8 +123,8 @@ func (s *Set) Collectors() []prometheus.Collector {
 	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded, m.succeeded, m.failed}, m.kms.Collectors()...)
 }
 
-// Checks are those of KMS plugins. They count for /healthz and /readyz, not for /livez: a restart does not
-// repair a plugin.
+// Checks returns the health checks of the KMS plugins. They count for /healthz and /readyz, not for
+// /livez: a restart does not repair a plugin.
 func (s *Set) Checks() []Check {
 	g := s.current.Load()
 	if s.cfg.Reload || g.v2 && !g.v1 {
@@ -168,7 +168,7 @@ func (s *Set) attend(ctx context.Context, group *errgroup.Group, g *generation) 
 }
 
 const (
-	// minHealthy is how long the plugins of a changed file may take at least to get well.
+	// minHealthy is the least time that the plugins of a changed file have to become healthy.
 	minHealthy = 10 * time.Second
 	askHealthy = 100 * time.Millisecond
 )

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// MaxValue is how long a value of a foreign store may be, in bytes, before it is
-// refused unread. etcd takes requests of 1.5 MiB by default, and
-// servers are run with ten times that; beyond it is no object, but damage.
+// MaxValue bounds the bytes of a value of a foreign store; larger ones are refused unread. etcd
+// takes requests of 1.5 MiB by default, and servers are run with ten times that; what is larger is
+// no object, but damage.
 const MaxValue = 32 << 20
 
-// MaxKey is how long a key may be, in bytes.
+// MaxKey bounds the bytes of a key.
 const MaxKey = 4 << 10
 
 // Entry is a live key of a foreign store, as an API server left it there.
@@ -52,7 +52,7 @@ type Source interface {
 
 // Counter is a Source that knows how much there is to read, for progress.
 type Counter interface {
-	// Count is how many entries there are at most.
+	// Count returns an upper bound of the number of entries.
 	Count(ctx context.Context) (int64, error)
 }
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// maxHeld is how many bytes of memory the keys of a source may take while it is read.
-// It is enough for two to three million keys of the usual length.
+// maxHeld bounds the memory of the keys of a source while it is read, in bytes. It is enough for
+// two to three million keys of the usual length.
 const maxHeld = 512 << 20
 
 // heldBeside is the memory of an entry in the map of Newest in addition to its key.

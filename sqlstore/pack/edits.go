@@ -12,14 +12,14 @@ import (
 // copies that many characters, a negative one skips them; a string replaces as many characters as it has; a
 // string in brackets is inserted. The rest is copied. So a changed time costs its digits and a number.
 
-// same is how many characters have to agree before they are worth a copy.
+// same is the number of equal characters from which a copy is shorter.
 const same = 12
 
 // searched is the longest base in which pieces are searched: no pack begins with a longer base to which
 // others refer, and the table of its pieces takes a hundred bytes for each.
 const searched = 2 * MaxBytes
 
-// nearby is how far a change of one length is followed before it is looked for elsewhere.
+// nearby bounds the search next to a change of one length before the index is used.
 const nearby = 64
 
 // character is a byte of a text that is ASCII, or a rune.
@@ -61,7 +61,7 @@ func (b *base[C]) find(piece []C, from int) int {
 	return -1
 }
 
-// agree is how many characters two texts begin with alike.
+// agree returns the length of the common prefix of two texts.
 func agree[C character](a, b []C) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -115,7 +115,7 @@ func runes[C character](text []C) []rune {
 	return out
 }
 
-// apart is how much of the base and of the text has to pass until they agree again.
+// apart returns how much of the base and of the text to skip until they agree again.
 func (b *base[C]) apart(i int, text []C, j int) (left, taken int) {
 	restBase, restText := len(b.text)-i, len(text)-j
 	for k := 1; k <= min(nearby, restBase, restText); k++ {

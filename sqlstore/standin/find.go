@@ -20,7 +20,7 @@ import (
 var ErrStranger = errors.New("this is a real etcd, and not the etcd that comes with rowlock")
 
 const (
-	// askFor is how long a process that is just starting is waited for.
+	// askFor bounds the wait for a process that is just starting.
 	askFor   = 10 * time.Second
 	askEvery = 20 * time.Millisecond
 	maxPlace = 16 << 10 // bytes of an answer that are read

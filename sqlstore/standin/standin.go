@@ -39,15 +39,15 @@ const (
 )
 
 const (
-	// placePath is where API servers ask for the database.
+	// placePath is the path of API servers' requests for the database.
 	placePath = "/rowlock/place"
 	// Files of the folder.
 	databaseName, keysName, placeName, lockName = "rowlock.db", "keys", "rowlock.place", "rowlock.etcd.lock"
-	// maxConns is how many connections may be open at once, of all listeners.
+	// maxConns bounds the open connections of all listeners.
 	maxConns = 256
 )
 
-// Place is where API servers find the shared files.
+// Place locates the shared files for API servers.
 type Place struct {
 	Database string `json:"database"` // the SQLite file
 	Keys     string `json:"keys"`     // a folder for certificates and keys of the cluster

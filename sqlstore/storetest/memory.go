@@ -24,7 +24,7 @@ type Memory struct {
 	loops   sync.WaitGroup
 }
 
-// state is what the servers on one Memory share.
+// state is shared by the servers on one Memory.
 type state struct {
 	mu     sync.Mutex
 	rows   []sqlstore.Row // by revision

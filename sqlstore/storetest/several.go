@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// patience is how long a test waits for events that must come.
+// patience bounds how long a test waits for expected events.
 const patience = 2 * time.Minute
 
 var severalTests = map[string]func(*testing.T, Database){

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// pastPage is how many past states are read at once: as many as one pack may have, and the same again.
+// pastPage is the number of past states that are read at once: as many as one pack may have, and the same again.
 const pastPage = 256
 
 // past encrypts the history like new rows. It does not change the form of the objects. It skips resources

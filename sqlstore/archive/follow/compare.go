@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// Comparison is how two databases differ at one revision.
+// Comparison holds the differences between two databases at one revision.
 type Comparison struct {
 	Objects     int64        `json:"objects"`     // of the first one
 	Count       int64        `json:"count"`       // of differences

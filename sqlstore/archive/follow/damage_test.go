@@ -137,7 +137,7 @@ func TestFlipAnywhere(t *testing.T) {
 	}
 }
 
-// unzipped is what a file of gzip says, or nil where it is damaged.
+// unzipped returns the content of a gzip file; nil if it is damaged.
 func unzipped(file []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(file))
 	if err != nil {

@@ -20,8 +20,8 @@ var ErrLocked = errors.New("another process writes to this folder")
 type Config struct {
 	Driver sqlstore.Driver
 	Dir    string // made if its parent is there
-	// Keep is how far back everything can be restored; default 7 days. BaseEvery is how
-	// often a base is taken; default a day, at most Keep.
+	// Keep is the time for which any state can be restored; default 7 days. BaseEvery is the
+	// interval between bases; default a day, at most Keep.
 	Keep, BaseEvery time.Duration
 	Every           time.Duration // how often to look for commits; default 250ms
 	SegmentBytes    int64         // from which size on a new segment begins; default 64 MiB

@@ -17,7 +17,7 @@ type Target struct {
 	Time     time.Time
 }
 
-// Plan is how a state is put together.
+// Plan lists the files that make up a state.
 type Plan struct {
 	Run      int       `json:"run"`
 	Base     string    `json:"base"`     // file
@@ -133,7 +133,7 @@ func (l *Listing) before(err error, in *segmentReader) error {
 	return fmt.Errorf("%w; what comes before it can be restored, up to revision %d", err, in.next-1)
 }
 
-// from is how a revision of a run is put together; nil: it cannot be.
+// from plans a revision of a run; nil if files are missing.
 func (l *Listing) from(r *Run, revision int64) *Plan {
 	var found *Base
 	for i := range r.Bases {

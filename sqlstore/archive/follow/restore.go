@@ -24,8 +24,8 @@ type Restored struct {
 
 // Options of a restore.
 type Options struct {
-	// Skip is how many revisions the database leaves out, so that those that clients know
-	// from after the restored state do not come again with other content.
+	// Skip is the number of revisions that the database leaves out, so that revisions which clients
+	// saw after the restored state do not return with other content.
 	Skip     int64
 	Scratch  string                 // folder for a temporary one; empty: the system's
 	Progress func(read, size int64) // bytes of the files of the plan; called as they are read; may be nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// resumed is where the newest segment of a folder ends.
+// resumed describes the end of the newest segment of a folder.
 type resumed struct {
 	header segmentHeader
 	next   int64

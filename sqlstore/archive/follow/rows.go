@@ -43,7 +43,7 @@ func appendRow(b []byte, c *sqlstore.Change) []byte {
 	return append(b, c.Value...)
 }
 
-// sizeOf is how many bytes a length takes.
+// sizeOf returns the number of bytes of an encoded length.
 func sizeOf(n int) int {
 	size := 1
 	for ; n >= 0x80; n >>= 7 {

@@ -158,7 +158,7 @@ func (u *unpacker) rows(f *frame, each func(*sqlstore.Change) error) (err error)
 	return nil
 }
 
-// endSize is how long the last frame of a whole segment is.
+// endSize is the size of the last frame of a complete segment.
 const endSize = headSize + len(sum{})
 
 // endOf reads the last frame of a segment that was ended; ok is false for another.

@@ -68,7 +68,7 @@ func (w *writer) add(c *sqlstore.Change) error {
 	return nil
 }
 
-// waiting is how many bytes the frame has so far.
+// waiting returns the bytes that the frame has so far.
 func (w *writer) waiting() int { return len(w.raw) }
 
 // drop forgets the frame that is filled.

@@ -24,9 +24,9 @@ const (
 	// maxHeaders bounds the text of its errors, of which maxText are shown.
 	maxHeaders = 16 << 10
 	maxText    = 256
-	// maxCalls is how many calls of one plugin are under way at once; others wait.
+	// maxCalls bounds the concurrent calls of one plugin; others wait.
 	maxCalls = 32
-	// pause is how long calls fail immediately after a plugin has not answered.
+	// pause is the time for which calls fail immediately after a plugin has not answered.
 	pause = time.Second
 	// maxPause bounds how long after its return a plugin is noticed.
 	maxPause = 3 * time.Second

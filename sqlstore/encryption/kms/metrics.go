@@ -107,7 +107,7 @@ type uses struct {
 	key used3
 }
 
-// series are those of one key ID.
+// series holds the metrics of one key ID.
 type series struct {
 	count prometheus.Counter
 	at    prometheus.Gauge

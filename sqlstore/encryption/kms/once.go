@@ -64,7 +64,7 @@ const (
 	badFor  = 3 * time.Second
 )
 
-// pulse is how a plugin is: asked once at a time, and again only after a while.
+// pulse checks the health of a plugin: one call at a time, and none for a while after it.
 type pulse struct {
 	ask func(context.Context) error
 

@@ -22,10 +22,10 @@ const (
 	// everyWell and everyIll are how often the status is asked for.
 	everyWell = time.Minute
 	everyIll  = 10 * time.Second
-	// writable is how long a data key seals after the status named its key last.
+	// writable is the time for which a data key seals after the status last named its key.
 	writable = 3 * time.Minute
-	// maxDataKeys is how many data keys are kept in memory: about one for each key that
-	// the plugin had and each start of a server, as long as their values are not rewritten.
+	// maxDataKeys bounds the data keys in memory: about one for each key that the plugin had and
+	// each start of a server, as long as their values are not rewritten.
 	maxDataKeys = 2048
 )
 

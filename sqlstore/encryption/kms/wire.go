@@ -84,7 +84,7 @@ func appendBytes[T string | []byte](dst []byte, value T) []byte {
 
 var errWire = errors.New("the stored bytes are not those of a KMS provider")
 
-// skip is how long a wrapped data key is that begins some bytes. It allocates nothing.
+// skip returns the length of the wrapped data key at the start of some bytes. It allocates nothing.
 func skip(b []byte) (int, error) {
 	r := reader{rest: b}
 	r.take(maxKeyID)

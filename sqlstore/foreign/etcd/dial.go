@@ -33,7 +33,7 @@ type Config struct {
 	Prefix    string // of the keys; "": "/registry/"
 }
 
-// maxAnswer is how many bytes etcd may send as one answer.
+// maxAnswer bounds the bytes of an answer of etcd.
 const maxAnswer = 64 << 20
 
 // endpoints are the addresses, and whether they are spoken to by TLS.

@@ -21,7 +21,7 @@ var ErrCompacted = errors.New("etcd compacted the revision that is read; an API 
 const (
 	// callTime is the timeout of one answer; calls fail over to other endpoints within it.
 	callTime = 30 * time.Second
-	// pageBytesAim is how long an answer should be: pages are made longer and shorter.
+	// pageBytesAim is the size that answers should have: pages are made longer and shorter.
 	pageBytesAim = 4 << 20
 	maxPage      = 2000
 )
@@ -177,8 +177,8 @@ func (l *Live) page(ctx context.Context, req *rangeRequest) (page *rangeAnswer, 
 	return page, true, nil
 }
 
-// end is when a lease expires, requested once for each. Keys of one that has expired since the revision
-// expire now.
+// end returns when a lease expires, requested once for each. Keys of one that has expired since the
+// revision expire now.
 func (l *Live) end(ctx context.Context, known map[int64]time.Time, id int64) (time.Time, error) {
 	if at, ok := known[id]; ok {
 		return at, nil

@@ -254,7 +254,7 @@ func TestLiveFlood(t *testing.T) {
 	}
 }
 
-// maxAnswer is how many bytes an answer may have.
+// maxAnswer bounds the bytes of an answer.
 const maxAnswer = 64 << 20
 
 // authority makes a certificate for 127.0.0.1 that signs itself, as files.

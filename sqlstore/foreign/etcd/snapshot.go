@@ -29,8 +29,8 @@ var (
 	ErrNoHash = errors.New("the file has no hash at its end")
 )
 
-// maxLeases is how many leases a snapshot may have. A cluster has one for about a
-// thousand events, and one for each server.
+// maxLeases bounds the leases of a snapshot. A cluster has one for about a thousand events, and one
+// for each server.
 const maxLeases = 1 << 20
 
 // SnapshotOptions say how a snapshot is read.

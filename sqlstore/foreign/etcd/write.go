@@ -19,10 +19,10 @@ import (
 const (
 	// pageBytes is the size of a written page; etcd reads any.
 	pageBytes = 4096
-	// batchBytes is how much is gathered in memory before it is written to the file.
+	// batchBytes is the size of a batch that is written to the file.
 	batchBytes = 16 << 20
-	// leaseStep is how far apart the ends of two leases lie at least: keys that end
-	// within it share one, as an API server shares them.
+	// leaseStep is the least distance between the ends of two leases: keys that expire within it
+	// share one, as an API server shares them.
 	leaseStep = time.Minute
 )
 

@@ -8,7 +8,7 @@ type Statement struct {
 	Args      []any
 }
 
-// Statements are those that read or look, by the kind of database.
+// Statements returns the statements that only read, by the kind of database.
 func Statements() map[string][]Statement {
 	head, first := Statement{"qHead", qHead, nil}, Statement{"qAny", qAny, nil}
 	most := []any{int64(foreign.MaxValue)}

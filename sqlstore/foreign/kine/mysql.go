@@ -13,7 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// mysqlName is how long a key may be in the table that kine makes there.
+// mysqlName is the length of the key column in the table that kine creates in MySQL.
 const mysqlName = 630
 
 // mysqlConfig parses the name of a database: kine's USER:PASSWORD@tcp(HOST:PORT)/DATABASE, or the URL

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
 )
 
-// reading is how a kind of database says what a statement reads: whole is what it says of
-// a look at each row of the table, and allowed the one pass through an index that is meant.
+// reading holds, for each kind of database, how to explain a statement: a match of whole means that
+// it reads each row of the table, and allowed is the one scan of an index that is intended.
 var reading = map[string]struct {
 	explain        string
 	before         []string
@@ -59,7 +59,7 @@ func (d database) plans(t *testing.T) {
 	}
 }
 
-// explained is what a plan says, its columns side by side.
+// explained returns the rows of a plan, their columns joined.
 func explained(t *testing.T, db *sql.DB, statement string, args ...any) string {
 	t.Helper()
 	rows, err := db.Query(statement, args...)

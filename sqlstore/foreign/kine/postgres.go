@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// maxMessage is how many bytes the server may send as one row: the longest value, in hex
-// where the URL asks for text (default_query_exec_mode=simple_protocol), and its name.
+// maxMessage bounds the bytes of a row from the server: the longest value, in hex if the URL
+// requests text (default_query_exec_mode=simple_protocol), and its name.
 const maxMessage = 2*foreign.MaxValue + 1<<20
 
 // openPostgres connects, and says for people which database it is.

@@ -48,7 +48,7 @@ ORDER BY latest.bytes`
  AND (SELECT COUNT(*) FROM pragma_table_list('kine') WHERE schema = 'main' AND type = 'table') = 1`
 )
 
-// kineColumns is how many of these a table of kine has.
+// kineColumns is the number of these that a table of kine has.
 const kineColumns = 6
 
 // The objects that kine creates when it starts on an empty database. It adds missing indexes. On MySQL its

@@ -25,8 +25,8 @@ const (
 	readersOfLogs = 2 // those that know of a write-ahead log
 )
 
-// maxHeldBySQLite is how many bytes each text and blob may have that SQLite makes in
-// memory: more than the longest value.
+// maxHeldBySQLite bounds each text and blob that SQLite makes in memory, in bytes: more than the
+// longest value.
 const maxHeldBySQLite = foreign.MaxValue + 1<<20
 
 // IsSQLite reports whether a file begins as a SQLite database does.
