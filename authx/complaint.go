@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// complainAgain is how soon, at the earliest, the same thing is said again that got
-// better in between.
+// complainAgain is the least time between two equal log lines about a fault that was gone in
+// between.
 const complainAgain = time.Minute
 
 // Complaint says that something does not work: once when that begins, and not for every

@@ -36,7 +36,7 @@ type Condition struct {
 	Path string `json:"path"`
 }
 
-// Paths are those of all conditions; nil if there are no conditions.
+// Paths returns the paths of all conditions; nil if there are no conditions.
 func (a *Anonymous) Paths() []string {
 	var paths []string
 	for _, c := range a.Conditions {

@@ -119,7 +119,7 @@ func (p *Providers) run(ctx context.Context, g *generation) {
 	}
 }
 
-// flag is where the configuration comes from.
+// flag returns the flag that names the configuration.
 func (p *Providers) flag() string {
 	if p.Path == "" {
 		return "--oidc-issuer-url"

@@ -100,7 +100,7 @@ func (c *Configuration) Has(kind string) bool {
 	return slices.ContainsFunc(c.Authorizers, func(a Authorizer) bool { return a.Type == kind })
 }
 
-// Kubeconfigs are those that name the webhooks.
+// Kubeconfigs returns the kubeconfig files of the webhooks.
 func (c *Configuration) Kubeconfigs() []string {
 	var paths []string
 	for _, a := range c.Authorizers {

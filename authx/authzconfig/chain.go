@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/authx/webhook"
 )
 
-// pollEvery is how often the file is looked at, unless a chain says otherwise.
+// pollEvery is the default interval between two checks of the file.
 const pollEvery = 500 * time.Millisecond
 
 // Builtin is an authorizer that is no webhook.

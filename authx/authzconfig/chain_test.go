@@ -144,7 +144,7 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// figures are those of a chain whose names begin so.
+// figures returns the metrics of a chain whose names have a prefix.
 func figures(t *testing.T, c *authzconfig.Chain, prefix string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

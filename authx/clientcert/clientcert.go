@@ -150,7 +150,7 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// validity is when the first certificate of a chain ends, at the latest until.
+// validity returns when the first certificate of a chain expires, at the latest until.
 func validity(chain []*x509.Certificate, until time.Time) time.Time {
 	for _, c := range chain {
 		if c.NotAfter.Before(until) {

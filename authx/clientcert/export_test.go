@@ -10,5 +10,5 @@ func NewVerifierAt(roots func() *x509.CertPool, now func() time.Time) *Verifier 
 	return &Verifier{roots: roots, now: now}
 }
 
-// Looked is how many certificates were looked at, and not remembered.
+// Looked returns how many certificates were verified without the cache.
 func (v *Verifier) Looked() int { return int(v.looked.Load()) }

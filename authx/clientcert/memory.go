@@ -6,7 +6,7 @@ import (
 	"weak"
 )
 
-// remembered is how many certificates are remembered at most.
+// remembered bounds the certificates in the cache.
 const remembered = 4096
 
 // memory caches parsed certificates, by identity. It does not keep

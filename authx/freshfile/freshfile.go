@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// interval is how long a look at the files holds.
+	// interval is the time for which a check of the files is valid.
 	interval = time.Second
-	// settled is how long a file must be unchanged to count as completely written.
+	// settled is the time for which a file must be unchanged to count as completely written.
 	settled = 200 * time.Millisecond
 )
 

@@ -115,7 +115,7 @@ func indexed(last bool) measure {
 	}
 }
 
-// position is where a text is in another one, in characters; nil leaves it to the library.
+// position returns where a text occurs in another one, in characters; nil leaves it to the library.
 func (m *Meter) position(s, part string, last bool, offset []ref.Val) ref.Val {
 	if !m.Spend((len(s) + len(part)) / sameBytes) {
 		return nil

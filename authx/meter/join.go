@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// maxJoined is how many elements a list may have that is joined of others.
+// maxJoined bounds the elements of a list that is joined of others.
 const maxJoined = 1 << 20
 
 // How much joined data is one step.

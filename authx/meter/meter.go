@@ -20,10 +20,10 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// MaxSteps is how many values the expressions of one decision may compare, and how many
-// bytes of text they may make: work that depends on the contents of a value, while its price
-// has to do with the length of the outermost list alone. Sixty lists, each of which has the
-// one before it twice, cost sixty, and comparing them takes 2^60 steps that no deadline ends.
+// MaxSteps bounds the values that the expressions of one decision compare, and the bytes of text
+// that they make: work that depends on the contents of a value, while its price depends on the
+// length of the outermost list alone. Sixty lists, each of which has the one before it twice, cost
+// sixty, and comparing them takes 2^60 steps that no deadline ends.
 const MaxSteps = 2_000_000
 
 const noSteps = "the values are too large to be compared or formatted"
@@ -108,7 +108,7 @@ func holds(v ref.Val) bool {
 	return false
 }
 
-// sameBytes is how many bytes of two texts are compared in a step.
+// sameBytes is the number of bytes of two texts that a step compares.
 const sameBytes = 64
 
 // Equal is types.Equal, step by step.
@@ -285,7 +285,7 @@ func (m *Meter) walk(v ref.Val, text bool) bool {
 	return m.Spend(1)
 }
 
-// index is where a value is in a list, from its start or its end; -1 where it is not.
+// index returns the position of a value in a list, from its start or its end; -1 if the list does not have it.
 func (m *Meter) index(list traits.Lister, item ref.Val, last bool) types.Int {
 	size, _ := list.Size().(types.Int)
 	for n := range size {

@@ -18,13 +18,13 @@ import (
 var patterned = map[string]bool{"matches": true, "find": true, "findAll": true}
 
 const (
-	// patternBytes is how many bytes of a pattern are read in a step, and madeSteps how many steps each
-	// instruction of the result costs.
+	// patternBytes is the number of bytes of a pattern that a step reads, and madeSteps the steps that
+	// each instruction of the result costs.
 	patternBytes = 4
 	madeSteps    = 4
 	// classSteps is the cost of reading a class of Unicode: four bytes become hundreds of ranges.
 	classSteps = 500
-	// matchedAtOnce is how many instructions, each for one byte of text, are a step.
+	// matchedAtOnce is the number of instructions, each for one byte of text, in a step.
 	matchedAtOnce = 64
 )
 
@@ -79,7 +79,7 @@ func (m *Meter) compiled(text string) *pattern {
 	return &p
 }
 
-// classes is how many classes of Unicode a pattern has at most.
+// classes bounds the Unicode classes of a pattern.
 func classes(text string) int { return strings.Count(text, `\p`) + strings.Count(text, `\P`) }
 
 // Instructions estimates how many instructions a pattern becomes when it is compiled; one, if it is invalid.
@@ -133,8 +133,8 @@ func find(_ *Meter, re *regexp.Regexp, s string, _ []ref.Val) ref.Val {
 	return types.String(re.FindString(s))
 }
 
-// foundAtOnce is how many bytes of a text, each of which may begin a part that is found, are
-// a step.
+// foundAtOnce is the number of bytes of a text in a step of a search; a part may begin at each of
+// them.
 const foundAtOnce = 2
 
 func findAll(m *Meter, re *regexp.Regexp, s string, args []ref.Val) ref.Val {

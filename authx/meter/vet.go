@@ -175,7 +175,7 @@ func (w *weigher) call(c ast.CallExpr) float64 {
 	return n
 }
 
-// maxDeclared is how large the type of a value may be that other expressions use.
+// maxDeclared bounds the size of the type of a value that other expressions use.
 const maxDeclared = 100
 
 // Declarable reports whether a type is small enough to build others from it.
@@ -191,8 +191,8 @@ func within(t *cel.Type, left *int) bool {
 	return !slices.ContainsFunc(t.Parameters(), func(of *types.Type) bool { return !within(of, left) })
 }
 
-// maxShown is how many bytes of an error about an expression are shown: each of a hundred
-// errors comes with the line that it is in.
+// maxShown bounds the bytes of an error about an expression: each of a hundred errors quotes its
+// line.
 const maxShown = 16 << 10
 
 // Abridge cuts an error text of the compiler to a readable length.

@@ -27,7 +27,7 @@ var algorithms = []string{
 // Algorithms returns all signing algorithms that a provider may be allowed: those with key pairs.
 func Algorithms() []string { return slices.Clone(algorithms) }
 
-// retryAfter is how soon a provider that did not answer is tried again.
+// retryAfter is the pause before a provider that did not answer is tried again.
 const retryAfter = 10 * time.Second
 
 // Authenticator judges the tokens of one provider.
@@ -154,7 +154,7 @@ func (a *Authenticator) verifies(issuer string, p *gooidc.Provider) (*gooidc.IDT
 	return gooidc.NewVerifier(issuer, keys, a.verifierConfig()), nil
 }
 
-// verifierConfig is how tokens are verified.
+// verifierConfig configures how tokens are verified.
 func (a *Authenticator) verifierConfig() *gooidc.Config {
 	cfg := &gooidc.Config{SupportedSigningAlgs: a.algs, Now: func() time.Time { return a.now() }}
 	if auds := a.provider.Issuer.Audiences; len(auds) == 1 {
@@ -165,7 +165,7 @@ func (a *Authenticator) verifierConfig() *gooidc.Config {
 	return cfg
 }
 
-// leeway is how far the clock of an issuer may be ahead, as on a stock server. The library that
+// leeway bounds how far the clock of an issuer may be ahead, as on a stock server. The library that
 // verifies tokens allows five minutes.
 const leeway = time.Minute
 

@@ -20,8 +20,8 @@ const (
 	maxAnswer  = 1 << 20 // bytes of such a claim
 )
 
-// source is where a claim is found that a token does not hold itself (OpenID Connect
-// Core 1.0, section 5.6.2).
+// source locates a claim that a token does not hold itself (OpenID Connect Core 1.0, section
+// 5.6.2).
 type source struct {
 	URL         string `json:"endpoint"`
 	AccessToken string `json:"access_token"`
@@ -76,7 +76,7 @@ func (a *Authenticator) fetch(ctx context.Context, c *claims) error {
 	return nil
 }
 
-// source is where a claim is to be had; nil if it is nowhere.
+// source returns the source of a claim; nil if it has none.
 func (c *claims) source(name string) (*source, error) {
 	names, ok := c.raw["_claim_names"]
 	if !ok {

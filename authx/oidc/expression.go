@@ -23,8 +23,7 @@ const (
 	userVariable   = "user"
 )
 
-// interruptEvery is how many steps of a comprehension are taken between two looks at
-// the context.
+// interruptEvery is the number of steps of a comprehension between two checks of the context.
 const interruptEvery = 100
 
 // expression is a compiled expression. variable is its input.

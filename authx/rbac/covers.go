@@ -56,7 +56,7 @@ func Uncovered(held, rules []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	return missing, nil
 }
 
-// parts is how many of the smallest rules a rule consists of, or more than may be.
+// parts returns the number of smallest rules that a rule consists of, or more than the bound.
 func parts(r *rbacv1.PolicyRule) int {
 	n := 1
 	for _, list := range []int{len(r.Verbs), len(r.APIGroups), len(r.Resources), max(1, len(r.ResourceNames))} {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// manyBindings is how many bindings of one subject in one namespace are looked at one by one. More are
-// grouped by their roles.
+// manyBindings is the number of bindings of one subject in one namespace up to which they are checked
+// one by one. More are grouped by their roles.
 const manyBindings = 16
 
 // slot is the place of a role, which may be empty although bindings refer to it. A change of the role changes
@@ -52,7 +52,7 @@ type held struct {
 	about  atomic.Pointer[signatures]
 }
 
-// signatures are those of the roles of grants at a generation of the rules.
+// signatures holds the signatures of the roles of grants at a generation of the rules.
 type signatures struct {
 	generation uint64
 	list       []signature

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// longRole is how many rules a role must have for an index to be worth its memory.
+// longRole is the number of rules from which an index of a role is worth its memory.
 const longRole = 8
 
 // about is a resource as rules name it: "pods" is {pods}, "pods/log" is {pods log},

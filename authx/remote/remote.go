@@ -96,8 +96,8 @@ func Client(cfg *rest.Config, dial Dial) (*http.Client, error) {
 	return &own, nil
 }
 
-// parameters are those of the URL in the current context. Package clientcmd drops them if there is a path,
-// and nothing would report that.
+// parameters returns the parameters of the URL in the current context. Package clientcmd drops them if
+// there is a path, and nothing would report that.
 func parameters(file clientcmd.ClientConfig) string {
 	raw, err := file.RawConfig()
 	if err != nil {

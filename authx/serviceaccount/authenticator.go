@@ -27,7 +27,7 @@ import (
 // LegacyIssuer issues the tokens that are stored in Secrets.
 const LegacyIssuer = "kubernetes/serviceaccount"
 
-// leeway is how far clocks may be apart.
+// leeway bounds how far clocks may be apart.
 const leeway = time.Minute
 
 // Object describes an object that a token names.

@@ -97,7 +97,7 @@ type Document struct {
 	of        *Published
 }
 
-// keep is how long clients may keep a document whose keys stay.
+// keep is the time for which clients may cache a document.
 const keep = time.Hour
 
 func (d Document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {

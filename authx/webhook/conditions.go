@@ -25,8 +25,7 @@ type Condition struct {
 	program cel.Program
 }
 
-// interruptEvery is how many steps of a comprehension are taken between two looks at
-// the context.
+// interruptEvery is the number of steps of a comprehension between two checks of the context.
 const interruptEvery = 100
 
 // Compile makes a condition. Its error is for the author of the expression.

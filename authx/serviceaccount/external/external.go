@@ -45,12 +45,12 @@ const (
 	maxKeyID  = 1 << 10
 	maxKeys   = 1000
 	metaTime  = 10 * time.Second
-	// unknownPause is how long after a question for keys no other one is asked for the sake
-	// of a token whose key is not known.
+	// unknownPause is the least time between two requests for keys because of tokens whose key is
+	// unknown.
 	unknownPause = time.Second
 	// failedPause is the time between a failed fetch and the next one.
 	failedPause = 10 * time.Second
-	// maxHint is how many seconds at most keys are believed to stay.
+	// maxHint bounds the seconds for which the signer may let keys be cached.
 	maxHint = int64(24 * time.Hour / time.Second)
 )
 
