@@ -33,7 +33,7 @@ func (Codec) MediaType() string { return codecs.CBOR }
 // anyKind represents a missing kind inside this package.
 var anyKind = schema.GroupVersionKind{Version: "?", Kind: "?"}
 
-// single is the one object that a serializer decodes, whatever kind the data states.
+// single makes every kind decode into one object.
 type single struct{ obj runtime.Object }
 
 func (s single) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error) {

@@ -55,7 +55,7 @@ func FuzzIndent(f *testing.F) {
 	})
 }
 
-// counted is how many bytes were written, and how many at most at once.
+// counted counts the bytes written, in all and the most at once.
 type counted struct{ all, most int }
 
 func (c *counted) Write(p []byte) (int, error) {

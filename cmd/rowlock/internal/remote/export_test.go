@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// RawFile is what the file of a Spool holds, for tests.
+// RawFile returns the bytes of the file of a Spool, for tests.
 func RawFile(t *testing.T, s *Spool) []byte {
 	t.Helper()
 	info, err := s.file.Stat()

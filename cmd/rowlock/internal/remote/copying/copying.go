@@ -34,7 +34,7 @@ const Manager = "rowlock-copy"
 type Source interface {
 	// Resources are all of which there may be objects: "pods", "deployments.apps".
 	Resources() []string
-	// Objects are those of a resource as JSON, with kind and version in them, in the same
+	// Objects returns the objects of a resource as JSON, with kind and version in them, in the same
 	// order each time. Each is valid until the next.
 	Objects(ctx context.Context, resource string) iter.Seq2[[]byte, error]
 }

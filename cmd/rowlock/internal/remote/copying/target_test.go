@@ -124,7 +124,7 @@ func (s *target) apply(t *testing.T, path, body string) {
 	}
 }
 
-// field is what an object has at a path, as text; "<nil>" for nothing.
+// field returns the value at a path of an object, as text; "<nil>" if there is none.
 func field(object any, path ...any) string {
 	for _, p := range path {
 		switch at := p.(type) {

@@ -119,7 +119,7 @@ func (o *AuthenticationFlags) apart(c Config) error {
 	return nil
 }
 
-// Authentication is what the flags configure.
+// Authentication holds the authenticators that the flags configure.
 type Authentication struct {
 	Authenticate func(apiaccess.Host) apiaccess.Authentication
 	Tokens       tokenverbs.Config

@@ -48,7 +48,7 @@ func (o *AuthorizationFlags) AddTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.unauthorizedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long the service's other answers are cached")
 }
 
-// Authorization is what the flags configure.
+// Authorization holds the authorizers that the flags configure.
 type Authorization struct {
 	authorizer authx.Authorizer
 	rules      authx.RuleResolver

@@ -117,7 +117,7 @@ func (o *AuditFlags) validate() error {
 	return errors.Join(o.log.validate(), o.hook.validate())
 }
 
-// Auditing is what the flags configure: an auditor, nil if nothing is recorded, and the loops of its backends.
+// Auditing holds the auditor that the flags configure, nil if nothing is recorded, and the loops of its backends.
 type Auditing struct {
 	auditor *audit.Auditor
 	loops   []server.Loop
