@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/traffic"
 )
 
-// patience is how long clients and servers may take to come to rest after the faults.
+// patience bounds how long clients and servers may take to come to rest after the faults.
 const patience = 90 * time.Second
 
 // run does what the flags say, and returns how many violations it found.

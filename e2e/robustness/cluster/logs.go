@@ -41,7 +41,7 @@ func (n *node) keep(log string) {
 	}
 }
 
-// Reloads are when servers loaded all objects anew, by their logs, at least since the last call.
+// Reloads returns when servers loaded all objects anew, by their logs, at least since the last call.
 func (c *Cluster) Reloads(since func(time.Time) time.Duration) (all []*history.Reload) {
 	logged := func(clock []Setting) func(time.Time) time.Duration {
 		return func(t time.Time) time.Duration { return since(Machine(clock, t)) }

@@ -58,7 +58,7 @@ type served struct {
 	full    bool
 }
 
-// file is what would be left of a file whose pages since the last sync are lost.
+// file holds what is left of a file if the pages since its last sync are lost.
 type file struct {
 	mu     sync.Mutex
 	f      *os.File

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// longest is how long a measure may take before it counts as failed.
+// longest bounds the time of a measure before it counts as failed.
 const longest = 2 * time.Minute
 
 const configMaps = "/api/v1/namespaces/default/configmaps"

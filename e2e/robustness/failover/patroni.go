@@ -297,7 +297,7 @@ func (m *measures) patroni(ctx context.Context) error {
 	return m.judged(acknowledged, lost, err, "failovers under Patroni")
 }
 
-// withoutEtcd is how long etcd is gone: longer than Patroni keeps a primary without it.
+// withoutEtcd is the time for which etcd is gone: longer than Patroni keeps a primary without it.
 const withoutEtcd = 10 * time.Second
 
 // losses kills the machine of the standby, and then etcd.

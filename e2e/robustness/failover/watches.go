@@ -29,7 +29,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// perConnection is how many watches share a connection.
+// perConnection is the number of watches that share a connection.
 const perConnection = 100
 
 // watchers opens watches, many on each connection, and calls seen with each line of each until it returns false. The channel
@@ -82,7 +82,7 @@ func watchers(ctx context.Context, s *harness.Server, many int, query string, op
 
 const secrets = "/api/v1/namespaces/default/secrets"
 
-// behind is how many writes the watches that resume have not seen.
+// behind is the number of writes that the resuming watches have not seen.
 const behind = 4000
 
 // resume restarts a server, and then resumes watches from before many writes of before the restart.

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// strange is how many objects the other database gets, each with a revision that the database gives to another object.
+// strange is the number of objects in the other database, each with a revision that the database gives to another object.
 const strange = 400
 
 func strangers() []Fault {

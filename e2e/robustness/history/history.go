@@ -171,14 +171,14 @@ type Segment struct {
 	Live    []Row  `json:"live,omitempty"` // the live rows at To, read at the end; nil: not read
 }
 
-// Floor is how far back the log of the table reached: watches from before Revision cannot be served.
+// Floor records the floor of the table's log: watches from before Revision cannot be served.
 type Floor struct {
 	At       time.Duration `json:"at"` // before it was read
 	Revision uint64        `json:"rev"`
 	Past     uint64        `json:"past"` // lists of older states cannot be served
 }
 
-// Loss is when PostgreSQL lost commits: a standby without them was promoted.
+// Loss records that PostgreSQL lost commits: a standby without them was promoted.
 type Loss struct {
 	Begin time.Duration `json:"begin"` // before the primary was taken away
 	End   time.Duration `json:"end"`   // when all servers used the standby
@@ -198,7 +198,7 @@ func (l *Lead) String() string {
 	return fmt.Sprintf("%s lead %q, which %s had for %s more, is taken by %s", stamp(l.At), l.Name, l.From, l.Left.Round(time.Millisecond), l.To)
 }
 
-// Reload is when a server loaded all objects anew, because the log no longer reached back to its place. It ends its watches.
+// Reload records that a server loaded all objects anew, because the log no longer reached back to its place. It ends its watches.
 type Reload struct {
 	Server int           `json:"s"`
 	Begin  time.Duration `json:"begin"`

@@ -30,7 +30,7 @@ func join(all []span) (joined spans) {
 	return joined
 }
 
-// within is how much of the time between two moments the spans cover.
+// within returns how much of the time between two moments the spans cover.
 func (all spans) within(from, to time.Duration) (sum time.Duration) {
 	first, _ := slices.BinarySearchFunc(all, from, func(s span, at time.Duration) int { return cmp.Compare(s.end, at) })
 	for _, s := range all[first:] {
@@ -66,7 +66,7 @@ type absence struct {
 	server int
 }
 
-// away is when something kept a server, or any, from its work.
+// away returns the spans in which something kept a server, or any, from its work.
 func (j *judge) away(w why, server int) spans {
 	key := absence{w, server}
 	if known, ok := j.absences[key]; ok {
@@ -110,7 +110,8 @@ func (j *judge) quiet(from, to time.Duration, server int) time.Duration {
 	return to - from - j.away(touched, server).within(from, to)
 }
 
-// Stalls are how often, and for how long, processes stood still for no fault. Bounds of time are longer by this.
+// Stalls counts the times that processes did not run although no fault was injected, and sums them. Bounds of time are longer by
+// this.
 type Stalls struct {
 	Times int           `json:"times"`
 	Total time.Duration `json:"total_ns"`
@@ -151,7 +152,7 @@ func (j *judge) stalls() {
 	}
 }
 
-// stalled is when the program, or one server, was found to stand still.
+// stalled returns the spans in which the program, or one server, did not run.
 func (j *judge) stalled(server int) spans {
 	var all []span
 	for _, s := range j.r.Stalls {

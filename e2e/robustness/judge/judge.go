@@ -190,10 +190,10 @@ func (j *judge) void(revision uint64, at time.Duration) (since time.Duration, lo
 	return 0, false
 }
 
-// voidTime is how long after a loss all servers have noticed it.
+// voidTime is the time after a loss by which all servers have noticed it.
 const voidTime = 10 * time.Second
 
-// beforeLoss is when the database lost something for the first time. What the clients know together, such as the order of
+// beforeLoss returns the time of the first loss of the database. What the clients know together, such as the order of
 // writes, is checked up to then.
 func (j *judge) beforeLoss() time.Duration {
 	least := time.Duration(math.MaxInt64)

@@ -105,7 +105,7 @@ func newPart(s *history.Segment) *part {
 	return p
 }
 
-// part is the one that has both revisions; nil: none.
+// part returns the part that has both revisions; nil if none has.
 func (l *ledger) part(from, to uint64) *part {
 	for _, p := range l.parts {
 		if from >= p.from && to <= p.to {

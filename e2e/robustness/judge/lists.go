@@ -69,7 +69,7 @@ func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map
 	return found
 }
 
-// place is where an object of a scope is in a list of it.
+// place returns the sort key of an object in a list of a scope.
 func place(s history.Scope, namespace, name string) string {
 	if s.Namespace == "" {
 		return namespace + "/" + name

@@ -166,7 +166,7 @@ func (j *judge) initialRegister(k history.Key) Register {
 
 func valueOf(s *history.State) string { return s.Fields["v"] + s.Fields["holder"] }
 
-// operationsOf are what porcupine checks. What the table says of writes without an answer spares it guesses.
+// operationsOf converts operations for porcupine. What the table says of writes without an answer spares it guesses.
 func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) []porcupine.Operation {
 	var list []porcupine.Operation
 	clients := map[string]int{}

@@ -8,9 +8,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
-// its database has heard of it. Times when faults keep that server from its database, or it or the program stands still, do not count. The server that acknowledged
-// it knows at once.
+// RightsTime bounds how long a right may be used after its end was acknowledged: the time in which every server that reaches its database learns of it. Times
+// when faults keep that server from its database, or it or the program stands still, do not count. The server that acknowledged it knows at once.
 const RightsTime = 8 * time.Second
 
 // rights checks that no user reads an object without a right to it.

@@ -137,8 +137,8 @@ func (j *judge) stream(s *history.Stream) {
 	}
 }
 
-// PromptTime is how long after the acknowledgement of a write its event may come, not counting faults that kept the
-// server from its database, or clients from the server, and times when one of them stood still.
+// PromptTime bounds the delay of an event after the acknowledgement of its write, not counting faults that kept the
+// server from its database, or clients from the server, and times when one of them did not run.
 const PromptTime = 10 * time.Second
 
 // prompt checks that the events of a watch come in time.

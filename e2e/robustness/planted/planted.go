@@ -74,7 +74,7 @@ type Options struct {
 	Out     io.Writer
 }
 
-// Found is how a fault was found.
+// Found describes how a fault was found.
 type Found struct {
 	Way   string
 	By    string // the properties that are violated
@@ -195,7 +195,7 @@ func try(ctx context.Context, o *Options, tree *tree, p Patch, dir string) (r Re
 	return r, nil
 }
 
-// simulateFor is how long the simulation runs, which is thousands of seeds.
+// simulateFor is the duration of the simulation, which is enough for thousands of seeds.
 const simulateFor = 40 * time.Second
 
 var seedLine = regexp.MustCompile(`(?m)seed (\d+): (.*)`)
@@ -252,7 +252,7 @@ func (o *Options) run(ctx context.Context, binary, store string, for_ time.Durat
 	return nil, fmt.Errorf("%s: %w\n%s", store, err, seen.text.Bytes()[max(0, seen.text.Len()-3000):])
 }
 
-// lines are what the program prints. It is stopped at the first violation.
+// lines collects the lines that the program prints. It is stopped at the first violation.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -50,7 +50,7 @@ type Run struct {
 	Notes      []string          `json:"notes,omitempty"` // limits of this run
 }
 
-// Fault is when a fault was, in seconds since the run began.
+// Fault has the times of a fault, in seconds since the run began.
 type Fault struct {
 	Name  string  `json:"name"`
 	What  string  `json:"what"`
@@ -58,7 +58,8 @@ type Fault struct {
 	End   float64 `json:"end"`
 }
 
-// Stalls are when the program, or a server, stood still for no fault. Bounds of time are longer by that.
+// Stalls has the times when the program, or a server, did not run although no fault was injected. Bounds of time are longer by
+// that.
 type Stalls struct {
 	Program judge.Stalls `json:"program"`
 	Servers judge.Stalls `json:"servers"`

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// requestTime is how long a client waits for an answer.
+// requestTime bounds how long a client waits for an answer.
 const requestTime = 12 * time.Second
 
 // client is one of many, with connections of its own.

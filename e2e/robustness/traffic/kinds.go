@@ -42,7 +42,7 @@ var (
 	kinds = []kind{configMaps, leases, widgets, deployments}
 )
 
-// Namespaces are those of the traffic.
+// Namespaces are the namespaces of the traffic.
 var Namespaces = []string{"red", "blue"}
 
 // Ours reports whether the traffic writes an object.

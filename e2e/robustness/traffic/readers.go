@@ -111,7 +111,7 @@ func (t *Traffic) parsePage(answer []byte) (p history.Page, more string, err err
 	return p, a.Metadata.Continue, nil
 }
 
-// wideKinds are those whose objects are all in Namespaces, each with a name that is in one of them only.
+// wideKinds have objects in all Namespaces, each with a name that occurs in one of them only.
 var wideKinds = []kind{widgets, deployments}
 
 func (c *client) someScope() history.Scope {

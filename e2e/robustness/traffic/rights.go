@@ -13,7 +13,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/judge"
 )
 
-// afterwards is how long a user goes on with requests after their right was revoked: longer than a right may outlive its end (package judge).
+// afterwards is the time for which a user continues with requests after their right was revoked: longer than a right may outlive
+// its end (package judge).
 const afterwards = judge.RightsTime + 4*time.Second
 
 const rolesPath = "/apis/rbac.authorization.k8s.io/v1/namespaces/red/"

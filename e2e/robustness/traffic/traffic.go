@@ -43,7 +43,7 @@ type Traffic struct {
 	parsed   history.Parser
 }
 
-// protocols are those of the clients.
+// protocols are the protocols of the clients.
 var protocols = []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}
 
 // Setup creates the namespaces and the definition.

@@ -74,7 +74,7 @@ const (
 // registered is the number of registers.
 const registered = 5
 
-// register is where a register is.
+// register returns the kind and name of a register.
 func register(i int) (kind, string) {
 	return []kind{configMaps, leases, widgets}[i%3], Namespaces[i%2]
 }

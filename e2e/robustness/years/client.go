@@ -146,7 +146,7 @@ func (c *client) count(name string) {
 	c.counts[name]++
 }
 
-// failure is how often something failed, and how first.
+// failure counts the failures of an operation, and holds the first one.
 type failure struct {
 	times int
 	first string

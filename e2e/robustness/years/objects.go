@@ -124,7 +124,7 @@ type pod struct {
 	slot, life, state int
 }
 
-// podStates are those of a Pod: to be created, bound, given a status three times, and deleted.
+// podStates is the number of states of a Pod: to be created, bound, given a status three times, and deleted.
 const podStates = 6
 
 // pod takes one of the worker's Pods a step on.

@@ -35,17 +35,19 @@ func (s *settings) times() times {
 	return times{retention: retention, log: retention / 2, events: retention * 3 / 2}
 }
 
-// eventsKept is how long a server keeps recent events in memory, if there are not too many of them; no flag changes it. Until then, its
-// memory grows.
+// eventsKept is the time for which a server keeps recent events in memory, if there are not too many of them; no flag changes it. Until
+// then, its memory grows.
 const eventsKept = 5 * time.Minute
 
-// settle is how long samples are not judged: a quarter of the run, or more so that the server has kept events for as long as it does.
+// settle returns for how long samples are not judged: a quarter of the run, or more so that the server has kept events for as
+// long as it does.
 func (s *settings) settle() time.Duration {
 	long := time.Duration(s.minutes * float64(time.Minute))
 	return max(long/4, min(eventsKept+30*time.Second, long*6/10))
 }
 
-// filling is what memory may grow by after that, in a run that is too short, while the server still collects events: 2 KB for each request.
+// filling returns by how much memory may grow after that, in a run that is too short, while the server still collects events: 2
+// KB for each request.
 func (s *settings) filling() float64 {
 	long := time.Duration(s.minutes * float64(time.Minute))
 	if s.settle() > eventsKept {

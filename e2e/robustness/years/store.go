@@ -115,7 +115,7 @@ func (s *store) number(ctx context.Context, into map[string]float64, name, query
 	return nil
 }
 
-// sizes are those of the database's files, and what the sessions of PostgreSQL hold.
+// sizes returns the sizes of the database's files, and of the memory of PostgreSQL's sessions.
 func (s *store) sizes(ctx context.Context) (map[string]float64, error) {
 	sizes := map[string]float64{}
 	if s.pg == nil {

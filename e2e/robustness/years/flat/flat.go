@@ -12,14 +12,14 @@ type Point struct {
 	Value float64 `json:"value"`
 }
 
-// Tolerance is how much the median of a measure may grow from the first third to the last: Share of the first, and at
+// Tolerance bounds the growth of the median of a measure from the first third to the last: Share of the first, and at
 // least Least.
 type Tolerance struct {
 	Share float64 `json:"share"`
 	Least float64 `json:"least"`
 }
 
-// Verdict is a judgement. Medians are those of the thirds of the time that was judged.
+// Verdict is a judgement. Medians has the medians of the thirds of the time that was judged.
 type Verdict struct {
 	First   float64 `json:"first"`
 	Middle  float64 `json:"middle"`
@@ -31,7 +31,7 @@ type Verdict struct {
 	Grows   bool    `json:"grows"`
 }
 
-// Fewest is how many points a judgement needs.
+// Fewest is the number of points that a judgement needs.
 const Fewest = 12
 
 // most bounds the points that are compared with one another; of more, neighbors are merged into their median.

@@ -86,7 +86,7 @@ func (r *Report) Growing() (list []*Measure) {
 	return list
 }
 
-// Faults is how many measures grow, and what else is wrong.
+// Faults counts the measures that grow, and what else is wrong.
 func (r *Report) Faults() int { return len(r.Growing()) + len(r.Wrong) }
 
 // Growth says how a measure grows.
