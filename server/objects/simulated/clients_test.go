@@ -55,7 +55,7 @@ func (w *world) op(key sqlstore.Key, old int64, id string, b, c uint32) sqlstore
 	return op
 }
 
-// writing is how many writes are under way.
+// writing returns the number of writes under way.
 func (w *world) writing() (n int) {
 	for _, r := range w.open {
 		if r.kind == "write" {
@@ -98,7 +98,7 @@ func (w *world) write(s *server, a, b, c uint32) {
 	}, func(r *request) { w.judgeWrite(k, out) })
 }
 
-// burst is how many writes a server that is not simulated commits at once.
+// burst commits writes of a server that is not simulated, all at once.
 func (w *world) burst(s step) {
 	m := &commit{now: time.Now()}
 	for i := range 1 + s.a%4 {
@@ -367,7 +367,7 @@ func (w *world) judgePage(p *pager, r *request, page *objects.Page) {
 	w.drop(p)
 }
 
-// floor is how far back lists of a resource are kept now.
+// floor returns the oldest revision of which a resource can be listed now.
 func (w *world) floor(resource string) int64 {
 	floors, err := w.outside.Floors(context.Background())
 	if err != nil {
@@ -376,7 +376,7 @@ func (w *world) floor(resource string) int64 {
 	return floors.Of(resource)
 }
 
-// logFloor is how far back the log is kept now.
+// logFloor returns the oldest revision of the log.
 func (w *world) logFloor() int64 {
 	b, err := w.outside.Bounds(context.Background())
 	if err != nil {

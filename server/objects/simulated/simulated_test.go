@@ -139,7 +139,7 @@ const (
 	actions
 )
 
-// usual is how often each action happens.
+// usual has the weight of each action.
 var usual = [actions]int{
 	answerCall: 40, executeCall: 6, pass: 12, startWrite: 16, startGet: 3, startList: 5, nextPage: 4, turnWatcher: 16, disconnectWatcher: 2, giveHint: 8, burst: 3, giveUp: 1, startPast: 1,
 	startServer: 3, killServer: 1, stopServer: 1, compactTo: 1, takeLead: 1, lateCommit: 1, upkeep: 1, failOver: 1,

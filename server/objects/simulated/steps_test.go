@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
-// durations are how much time passes.
+// durations are the steps of time.
 var durations = []time.Duration{time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond, 25 * time.Millisecond, 300 * time.Millisecond, 2500 * time.Millisecond, 15 * time.Second}
 
 func any1[T any](all []T, n uint32) (one T, ok bool) {

@@ -114,7 +114,7 @@ func (w *world) say(format string, args ...any) {
 	w.trace = append(w.trace, fmt.Sprintf("%3d %8s  ", w.reached, time.Since(epoch).Round(time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
-// epoch is when fake time begins.
+// epoch is the time at which fake time begins.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // server is one life of a server process.
