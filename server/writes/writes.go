@@ -51,7 +51,7 @@ type Writer struct {
 	Authorizer authx.Authorizer // of creates by update and of deletes unread; nil: denies all
 	Clock      func() time.Time // nil: time.Now
 	Log        *slog.Logger     // nil: slog.Default
-	// Apart is how long watchers see an object marked for deletion that could be removed at once.
+	// Apart is the time for which watchers see an object marked for deletion that could be removed at once.
 	Apart time.Duration
 	// NeverPast keeps a shortened grace period from moving the deletionTimestamp into the past.
 	NeverPast bool
