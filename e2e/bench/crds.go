@@ -17,8 +17,8 @@ const (
 	discoveryForm     = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	openAPI2Form      = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	definitionWriters = 8
-	// definitionsRest is how long a server rests after definitions were used, before their memory is
-	// measured: longer than an idle server caches them.
+	// definitionsRest is the time for which a server rests after definitions were used, before its
+	// memory is measured: longer than an idle server caches them.
 	definitionsRest = 75 * time.Second
 )
 

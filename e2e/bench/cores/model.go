@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Group is what the commit of so many writes takes, one after another.
+// Group holds the times of a commit of Rows writes.
 type Group struct {
 	Rows      int
 	Processor time.Duration // exclusive processor time, of the server and of the database
@@ -28,7 +28,7 @@ type Model struct {
 	Feed    time.Duration // for a row, on a processor
 }
 
-// Result is how a model went.
+// Result holds the figures of a model's run.
 type Result struct {
 	Rate    float64       // writes a second
 	Rows    float64       // in a group
@@ -38,7 +38,7 @@ type Result struct {
 	Latency time.Duration // from the request to the answer, on average
 }
 
-// commit is what a group of n takes.
+// commit returns the times of a commit of n writes.
 func (m *Model) commit(n int) (processor, disk time.Duration) {
 	last := m.Groups[len(m.Groups)-1]
 	if n >= last.Rows { // each row more as in the largest group

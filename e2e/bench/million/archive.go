@@ -44,7 +44,7 @@ func (s Shape) Objects() (n int) {
 	return n
 }
 
-// name is what tells a file of this cluster from one of another.
+// name identifies the files of this cluster.
 func (s Shape) name() string { return fmt.Sprintf("bench-million-1-%d-%d", s.Pods, s.Seed) }
 
 // File makes path hold the cluster, unless it does already. It fails with ErrOther where
@@ -84,7 +84,7 @@ func (s Shape) Write(out io.Writer) error {
 	return err
 }
 
-// batch is how many objects are made by one goroutine before the next of its turns.
+// batch is the number of objects that one goroutine makes in its turn.
 const batch = 256
 
 // write adds all objects of the kind, in their order; they are made by all processors.

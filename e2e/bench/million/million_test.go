@@ -35,7 +35,7 @@ func TestSameShapeIsTheSameFile(t *testing.T) {
 	}
 }
 
-// object is what the test looks at in each row.
+// object has the fields that the test checks in each row.
 type object struct {
 	Metadata metav1.ObjectMeta
 	Spec     struct{ NodeName string }

@@ -30,7 +30,7 @@ const TierLabel = "tier=edge"
 // tiers are of equal size; TierLabel names the first.
 var tiers = [...]string{"edge", "frontend", "backend", "cache", "queue", "batch", "search", "metrics", "storage", "control"}
 
-// epoch is when the cluster was made. It is fixed: the same Shape is the same file.
+// epoch is the time at which the cluster was made. It is fixed: the same Shape is the same file.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Namespaces returns how many there are.
@@ -89,7 +89,7 @@ func (s Shape) chance(of, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.Seed, uint64(of)<<48|uint64(i)))
 }
 
-// letters are those that Kubernetes makes random names of.
+// letters are the letters of random names in Kubernetes.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
 // suffix returns a random name as Kubernetes makes them.

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// perGroup is how many definitions share a group, as those of one operator do.
+// perGroup is the number of definitions that share a group, as those of one operator do.
 const perGroup = 10
 
-// releases is how many releases of the shared shapes are about: operators that were built
-// with the same release describe a container in the same words.
+// releases is the number of releases of the shared shapes: operators that were built with the same
+// release describe a container in the same words.
 const releases = 4
 
 // Definition is one definition, and how its objects are asked for.

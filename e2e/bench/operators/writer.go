@@ -21,11 +21,11 @@ type writer struct {
 	inside  []string
 }
 
-// maxDepth is where trees end that could go on: a field there holds whatever it is given.
+// maxDepth is the depth at which recursive shapes end: a field there accepts any value.
 const maxDepth = 12
 
-// leftOut are how many of 100 fields of a spec the kinds of a family omit, and how many more an older version
-// omits: operators have small kinds as well as large ones.
+// leftOut has percentages: of the fields of a spec that the kinds of a family omit, and of those that an
+// older version omits as well: operators have small kinds as well as large ones.
 var leftOut = []int{10, 60, 80, 90}
 
 const leftOutByAge = 5
