@@ -29,7 +29,7 @@ rules:
 - {level: Metadata}
 `
 
-// auditEvent is what tests look at.
+// auditEvent has the fields that tests check.
 type auditEvent struct {
 	Level, Stage, Verb, RequestURI, AuditID string
 	User                                    struct {

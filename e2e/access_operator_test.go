@@ -31,7 +31,7 @@ func file(t testing.TB, path, text string, mode os.FileMode) string {
 	return path
 }
 
-// lines are those of a log that hold all of some texts.
+// lines counts the lines of a log that contain all of some texts.
 func lines(log string, texts ...string) int {
 	n := 0
 	for line := range strings.Lines(log) {

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
-// rewrites is how often each file is rewritten.
+// rewrites is the number of times that each file is rewritten.
 const rewrites = 100
 
 // reloadStorm is a server whose files change all the time, and the accepted clients.
@@ -172,7 +172,7 @@ func (s *reloadStorm) inPieces(t *testing.T, path string, data []byte) {
 	}
 }
 
-// mayStand is how long a file may be half written; a little longer, and no reader can
+// mayStand bounds how long a file is half written; if it were a little longer, no reader could
 // distinguish it from a complete one.
 const mayStand = 100 * time.Millisecond
 

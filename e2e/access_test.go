@@ -231,8 +231,7 @@ func (a *access) who(t testing.TB, c call) string {
 	return strings.TrimSuffix(u.Username+" "+strings.Join(groups, ","), " ")
 }
 
-// patience is how long a busy machine may take for what takes a second at most on a
-// quiet one.
+// patience bounds how long a busy machine may take for work of a second at most on a quiet one.
 const patience = 2 * time.Minute
 
 // eventually waits until a condition holds, and logs if that took longer than a second.

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// questioned is what a webhook was asked, as far as tests look at it.
+// questioned has the fields of an AdmissionReview that tests check.
 type questioned struct {
 	APIVersion, Kind string
 	Request          struct {

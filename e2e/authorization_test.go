@@ -83,7 +83,7 @@ func (h *rightsHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// questions are those about a user.
+// questions returns the reviews about a user.
 func (h *rightsHook) questions(user string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,7 +31,7 @@ type backupStorm struct {
 	writes map[string][]stormWrite
 }
 
-// stormWriters is how many write at once.
+// stormWriters is the number of concurrent writers.
 const stormWriters = 6
 
 // answered returns how many objects are there, as their writers know.
@@ -88,8 +88,8 @@ func (s *backupStorm) write(ctx context.Context, a *api, name, value string) boo
 	return true
 }
 
-// clocksDiffer is how far the clock of PostgreSQL, as servers know it, and that of the
-// test may be apart.
+// clocksDiffer bounds how far the clock of PostgreSQL, as servers know it, and that of the test may
+// be apart.
 const clocksDiffer = 20 * time.Millisecond
 
 // check wants a store to have each object as it was at a time: with what had been answered

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// text is what a process writes.
+// text collects the output of a process.
 type text struct {
 	mu  sync.Mutex
 	all bytes.Buffer

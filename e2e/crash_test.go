@@ -77,8 +77,8 @@ type configMapList struct {
 	Items []configMap `json:"items"`
 }
 
-// fate is what a writer knows of one object: the last acknowledged value, and one
-// that was sent but never answered.
+// fate holds the values of one object that a writer knows: the last acknowledged one, and one that
+// was sent but never answered.
 type fate struct {
 	acked, sent string
 }
@@ -159,7 +159,7 @@ func storm(t *testing.T, s *harness.Server, round int, fates map[string]*fate) {
 	wg.Wait()
 }
 
-// values are what the config maps of the default namespace hold under "v", by name.
+// values returns the values of "v" in the ConfigMaps of the default namespace, by name.
 func (a *api) values(t testing.TB) map[string]string {
 	t.Helper()
 	code, body, err := a.do(context.Background(), http.MethodGet, configMaps, "", "")

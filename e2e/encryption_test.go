@@ -243,7 +243,7 @@ func (l *secretLoad) check(t *testing.T, a *api) {
 	}
 }
 
-// count is which write of its writer a value is of; -1 for one with an unknown outcome.
+// count returns the position of a value among the writes of its writer; -1 if the outcome of the write is unknown.
 func count(value string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(value, "-"))
 	if err != nil {

@@ -257,7 +257,7 @@ func (p *plane) await(url string, code int) {
 	}
 }
 
-// helps is what test environments read before they start anything.
+// helps checks the help that test environments read before they start anything.
 func (p *plane) helps() {
 	p.t.Helper()
 	for _, c := range []struct {

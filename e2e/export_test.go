@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine/mariadbtest"
 )
 
-// exported is what the answer of an export says.
+// exported is the JSON answer of an export.
 type exported struct {
 	Target                                            string
 	DryRun                                            bool

@@ -51,7 +51,7 @@ func startGate(t *testing.T, s *harness.Server, namespace string) *gate {
 	return g
 }
 
-// fairAnswer is what a test looks at of an answer.
+// fairAnswer has the parts of an answer that a test checks.
 type fairAnswer struct {
 	code          int
 	schema, level string

@@ -136,8 +136,8 @@ func startLoad(c *cluster, writers int) *load {
 	return l
 }
 
-// stormPause is how long a writer of a storm rests behind each write: a cluster under load,
-// not a benchmark, which would take the processors that what it meets wants as well.
+// stormPause is the pause of a writer after each write: the storm is a cluster under load, not a
+// benchmark, which would occupy the processors that the system under test needs.
 const stormPause = 2 * time.Millisecond
 
 // write creates, changes and deletes a few objects in turn, through every server.

@@ -117,7 +117,7 @@ func linkAll(t *testing.T, from, to string, but ...string) {
 	}
 }
 
-// output is what a command says; one that fails ends the test.
+// output returns the output of a command; a failure ends the test.
 func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -6,10 +6,10 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// k3sDefinition is how k3s defines one of its kinds, as a server of 1.32 stores it.
+// k3sDefinition defines one of the kinds of k3s, as a server of 1.32 stores it.
 const k3sDefinition = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{"name":"%[2]s.%[1]s","uid":"crd-%[2]s"},"spec":{"group":"%[1]s","version":"v1","names":{"plural":"%[2]s","singular":"%[4]s","kind":"%[3]s","listKind":"%[3]sList"},"scope":"Namespaced","validation":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","nullable":true,"x-kubernetes-preserve-unknown-fields":true},"status":{"type":"object","nullable":true,"x-kubernetes-preserve-unknown-fields":true}}}},"versions":[{"name":"v1","served":true,"storage":true}],"conversion":{"strategy":"None"},"preserveUnknownFields":false},"status":{"conditions":[{"type":"NamesAccepted","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"NoConflicts","message":"no conflicts found"},{"type":"Established","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"InitialNamesAccepted","message":"the initial names have been accepted"}],"acceptedNames":{"plural":"%[2]s","singular":"%[4]s","kind":"%[3]s","listKind":"%[3]sList"},"storedVersions":["v1"]}}` + "\n"
 
-// k3sLeft is how many of the keys of k3sOwn are no objects, by the reason in reports.
+// k3sLeft counts the keys of k3sOwn that are no objects, by the reason in reports.
 var k3sLeft = map[string]int64{
 	"what k3s keeps for itself":      2,
 	"marks of the old store":         2,
@@ -20,7 +20,7 @@ var k3sLeft = map[string]int64{
 	"keys of resources that are not": 1,
 }
 
-// k3sObjects is how many of them are objects of a cluster.
+// k3sObjects is the number of keys that are objects of a cluster.
 const k3sObjects = 6
 
 // k3sOwn creates the additional content of the store of every k3s: its own data, the marks of kine, and its

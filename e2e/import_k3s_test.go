@@ -146,7 +146,7 @@ func wantLeft(t *testing.T, a importAnswer, want map[string]int64) {
 	}
 }
 
-// asPod is what a server answers to a pod that lists Secrets, which it may not.
+// asPod returns the answer to a pod that lists Secrets, which it may not.
 func asPod(t *testing.T, s *harness.Server, roots *x509.CertPool, token string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/secrets", nil)

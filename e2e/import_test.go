@@ -30,7 +30,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// importAnswer is what import prints with --output json, as far as it is looked at.
+// importAnswer has the fields of the output of import --output json that tests check.
 type importAnswer struct {
 	SourceRevision, Revision, Objects, Claims, Undecodable int64
 	Reused, DryRun, Refused, Done, InUse                   bool

@@ -48,7 +48,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// offLimits are what rowlock replaces.
+// offLimits are the packages that rowlock replaces.
 var offLimits = []string{
 	"k8s.io/kubernetes", "k8s.io/apiserver/pkg/server", "k8s.io/apiserver/pkg/endpoints", "k8s.io/apiserver/pkg/registry", "k8s.io/apiserver/pkg/storage",
 	"k8s.io/apiextensions-apiserver/pkg/apiserver", "k8s.io/apiextensions-apiserver/pkg/registry", "github.com/k3s-io/kine", "go.etcd.io/etcd",
@@ -67,8 +67,8 @@ var publications = []string{
 // files are packages that read configuration files.
 var files = []string{"authx/configfile", "authx/freshfile"}
 
-// foreigners are what a reader of foreign stores may know of the programs that fill them:
-// generated messages and error codes of etcd's API, and the client of PostgreSQL.
+// foreigners lists the packages of other stores that their readers may import: generated messages
+// and error codes of etcd's API, and the client of PostgreSQL.
 var foreigners = map[string][]string{
 	"sqlstore/foreign/etcd": {"go.etcd.io/etcd/api/v3"},
 	"sqlstore/foreign/kine": {"github.com/jackc/pgx/v5"},

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// change is what became of an object at a version.
+// change is the state of an object at a version.
 type change struct {
 	version uint64
 	kind    watch.EventType

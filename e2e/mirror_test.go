@@ -54,9 +54,9 @@ type hastyTimer struct{ clock.Timer }
 
 func (t hastyTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / reflectorHaste) }
 
-// mirror is what one reflector makes of the server. As a Store it keeps what comes as
-// spans, and refuses to go back: nothing may come at a version that is not above all
-// that came before it.
+// mirror is the copy of the server's state that one reflector maintains. As a Store it keeps what
+// comes as spans, and refuses to go back: nothing may come at a version that is not above all that
+// came before it.
 type mirror struct {
 	cache.Store
 	name     string
@@ -416,7 +416,7 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form 
 	wg.Go(func() { reflector.Run(ctx.Done()) })
 }
 
-// config is what a mirror's client has.
+// config returns the configuration of a mirror's client.
 func (m *mirror) config(t *testing.T, s *harness.Server, form wireForm) *rest.Config {
 	cfg := restConfig(t, s, form.asks)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next, m, form.answers} })
@@ -450,7 +450,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// content is what the mirror holds, by name.
+// content returns the objects of the mirror, by name.
 func (m *mirror) content() map[string]content {
 	m.mu.Lock()
 	defer m.mu.Unlock()

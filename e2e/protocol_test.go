@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// protocol is what the cases of TestProtocol share: one server, clients of it, and
-// for each case a namespace of its own.
+// protocol is shared by the cases of TestProtocol: one server, clients of it, and for each case a
+// namespace of its own.
 type protocol struct {
 	s    *harness.Server
 	raw  *api

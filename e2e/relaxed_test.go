@@ -46,8 +46,8 @@ func TestRelaxedKill(t *testing.T) {
 	}
 }
 
-// renewal is what a client knows of its lease: how often it was renewed, and the version that
-// the last answer gave it.
+// renewal holds a client's knowledge of its lease: the number of renewals, and the version in the
+// last answer.
 type renewal struct{ times, version int64 }
 
 type leaseAnswer struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// answer is what a server said to the administrator.
+// answer is a server's answer to the administrator.
 type answer struct {
 	code   int
 	header http.Header

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
-// longQuery is how many bytes of selectors fit into a request, in addition to its headers.
+// longQuery is the number of bytes of selectors that fit into a request, in addition to its headers.
 const longQuery = 1000 << 10
 
 // joined writes terms until no more fit.

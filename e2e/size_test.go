@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// mostBytes is what the stripped binary may take on amd64, as tests build it: without the profile,
-// which adds 0.4 MB. A change that needs more says so here, and in docs/performance.md what it buys.
+// mostBytes bounds the stripped binary on amd64, as tests build it: without the profile, which adds
+// 0.4 MB. A change that needs more says so here, and in docs/performance.md what it buys.
 // docs/design/size.md says what makes it large and what keeps it small.
 const mostBytes = 62_700_000
 

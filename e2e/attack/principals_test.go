@@ -83,7 +83,7 @@ func TestPrincipals(t *testing.T) {
 	}
 }
 
-// cells are what discovery shows, in the namespace where users have rights.
+// cells lists the resources and verbs of discovery, in the namespace where users have rights.
 func (a *arena) cells(t *testing.T) (list []cell) {
 	t.Helper()
 	var groups struct {

@@ -46,7 +46,7 @@ func newInside(t *testing.T, to string, cert *tls.Certificate) *inside {
 	return in
 }
 
-// headers are those of the requests that it got since it was last asked.
+// headers returns the headers of the requests that arrived since the last call.
 func (in *inside) headers() []http.Header {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -35,7 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// patience is how long a busy machine may take for anything.
+// patience bounds how long a busy machine may take for anything.
 const patience = 2 * time.Minute
 
 var widgets = schema.GroupVersionKind{Group: "example.test", Version: "v1", Kind: "Widget"}

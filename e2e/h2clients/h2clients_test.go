@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/needs"
 )
 
-// patience is how long each step may take on a busy machine.
+// patience bounds how long each step may take on a busy machine.
 const patience = 3 * time.Minute
 
 // TestClients: each client creates an object of 1 MB, lists it, and watches another one. When the server

@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// cases is how many there are: fewer mean that some were not run.
+// cases is the number of cases: fewer results mean that some did not run.
 const cases = 146
 
 // TestPackage runs all cases, the strict ones too, against package h2 alone.

@@ -30,7 +30,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// patience is how long a busy machine may take for one command of Helm.
+// patience bounds how long a busy machine may take for one command of Helm.
 const patience = 5 * time.Minute
 
 var (
@@ -413,7 +413,7 @@ func (b *bed) replicas(t *testing.T, namespace, name string, want int32, owned .
 	}
 }
 
-// seen is what the chart's templates saw of the server.
+// seen returns the values that the chart's templates read from the server.
 func (b *bed) seen(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	m, err := b.CoreV1().ConfigMaps(namespace).Get(t.Context(), "seen", metav1.GetOptions{})

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// patience is how long a busy machine may take for one step.
+// patience bounds how long a busy machine may take for one step.
 const patience = 3 * time.Minute
 
 // TestMain builds rowlock by its own go.mod: this module's would bring other libraries.

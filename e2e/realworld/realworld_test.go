@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// modules are those with definitions, and samples of them.
+// modules lists modules with definitions, and samples of them.
 var modules = []string{
 	"github.com/argoproj/argo-rollouts@v1.10.0",
 	"github.com/argoproj/argo-workflows/v4@v4.0.5",

@@ -112,7 +112,7 @@ func (s *Scenario) AuditLog(dir string) (flags []string, events func(id string) 
 	}, nil
 }
 
-// EventsOf are those of some events that have an ID. An event that is being written is none yet.
+// EventsOf returns the events that have an ID. An event that is being written is none yet.
 func EventsOf(lines [][]byte, id string) [][]byte {
 	var own [][]byte
 	for _, line := range lines {

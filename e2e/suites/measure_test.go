@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// cost is what suites took: seconds that passed, seconds of processors and megabytes of
-// memory of the programs of the control plane, where the system reports it.
+// cost holds the cost of suites: seconds that passed, seconds of processors and megabytes of memory
+// of the programs of the control plane, where the system reports it.
 type cost struct {
 	took, processor, memory float64
 }

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// sideBySide is how many control planes one machine shall carry.
+// sideBySide is the number of control planes that one machine carries.
 const sideBySide = 200
 
-// patience is how long a busy machine may take for one step of one of them.
+// patience bounds how long a busy machine may take for one step of one of them.
 const patience = 5 * time.Minute
 
 // plane is an etcd and a kube-apiserver by their names, as envtest starts them.
