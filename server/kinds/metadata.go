@@ -43,7 +43,7 @@ func WholeMeta132(on Feature) *MetaRules {
 	return &WholeMeta
 }
 
-// metaRules are those of the resource itself, or of a subresource that writes it.
+// metaRules returns the rules for the metadata of the resource itself, or of a subresource that writes it.
 func (r *Resource) metaRules(sub *Subresource) MetaRules {
 	s := &r.Storage.Strategy
 	if sub != nil && sub.Update != nil {
@@ -121,7 +121,7 @@ func segmentName(name string, prefix bool) []string {
 	return path.IsValidPathSegmentName(name)
 }
 
-// nameRule is how names of the kind are checked.
+// nameRule returns the check of names of the kind.
 func (r *Resource) nameRule() genericvalidation.ValidateNameFunc {
 	if f := r.Storage.ValidateName; f != nil {
 		return f

@@ -17,7 +17,7 @@ import (
 // metaRules are the metadata rules of all kinds of the group: an update is checked as a new object.
 var metaRules = kinds.MetaRules{Wholes: 1, AnyFinalizer: true}
 
-// ValidatingAdmissionPolicyBinding is how ValidatingAdmissionPolicyBindings are written.
+// ValidatingAdmissionPolicyBinding has the rules for ValidatingAdmissionPolicyBindings.
 var ValidatingAdmissionPolicyBinding = kinds.Typed[*admissionv1.ValidatingAdmissionPolicyBinding]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &metaRules,

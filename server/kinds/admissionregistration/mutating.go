@@ -47,7 +47,7 @@ var MutatingAdmissionPolicyColumns = columns.Of(
 	columns.Age(),
 )
 
-// MutatingAdmissionPolicyBinding is how MutatingAdmissionPolicyBindings are written.
+// MutatingAdmissionPolicyBinding has the rules for MutatingAdmissionPolicyBindings.
 var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1.MutatingAdmissionPolicyBinding]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &metaRules,

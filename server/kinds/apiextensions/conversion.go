@@ -95,7 +95,7 @@ func validateWebhookService(s *apiext.ServiceReference, p *field.Path) (errs fie
 	return errs
 }
 
-// pathMistakes are those in the path of a webhook behind a Service.
+// pathMistakes returns the faults of the path of a webhook behind a Service.
 func pathMistakes(path string) (msgs []string) {
 	switch {
 	case path == "" || path == "/":

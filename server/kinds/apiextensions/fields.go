@@ -20,7 +20,7 @@ var (
 	columnFormats = []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 )
 
-// maxSelectable is how many selectable fields a version may have.
+// maxSelectable bounds the selectable fields of a version.
 const maxSelectable = 8
 
 func validateColumn(c *apiext.CustomResourceColumnDefinition, p *field.Path) (errs field.ErrorList) {

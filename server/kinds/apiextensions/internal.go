@@ -19,7 +19,7 @@ func inward(d *apiextensionsv1.CustomResourceDefinition) (*apiext.CustomResource
 	return out, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d, out, nil)
 }
 
-// schemas are those of a definition, each once.
+// schemas returns the schemas of a definition, each once.
 func schemas(spec *apiext.CustomResourceDefinitionSpec) iter.Seq[*apiext.JSONSchemaProps] {
 	return func(yield func(*apiext.JSONSchemaProps) bool) {
 		all := []*apiext.CustomResourceValidation{spec.Validation}

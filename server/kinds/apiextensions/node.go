@@ -33,7 +33,7 @@ type walk struct {
 	weights       weights
 }
 
-// place is where in a schema the walk is.
+// place is the position of the walk in a schema.
 type place struct {
 	path      *field.Path
 	root      bool

@@ -26,14 +26,15 @@ const (
 	maxTotalCost = 100_000_000
 )
 
-// compiledAtOnce is how many rules are compiled, and bytesAtOnce how many bytes of them,
-// before it is asked again whether anybody waits for them: one schema can have very many.
+// compiledAtOnce is the number of rules, and bytesAtOnce the number of their bytes, that are
+// compiled between two checks whether a request still waits for them: one schema can have very
+// many.
 const (
 	compiledAtOnce = 500
 	bytesAtOnce    = 16 << 10
 )
 
-// atOnce is how many of some rules are compiled before that is asked: one at least.
+// atOnce returns how many of some rules are compiled before that check: at least one.
 func atOnce(rules []apiext.ValidationRule) (n int) {
 	for bytes := 0; n < min(len(rules), compiledAtOnce) && (n == 0 || bytes < bytesAtOnce); n++ {
 		bytes += len(rules[n].Rule) + len(rules[n].MessageExpression)

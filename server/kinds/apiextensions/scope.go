@@ -112,7 +112,7 @@ func (c *scope) types() (*celTypes, error) {
 	return c.made, nil
 }
 
-// parts is how many parts of one schema a value can have, nil for any number.
+// parts returns how many parts of one schema a value can have, nil for any number.
 func parts(s *apiext.JSONSchemaProps) *uint64 {
 	one := uint64(1)
 	limit := &one // fields are there once

@@ -149,7 +149,7 @@ func (c common) validate(ctx context.Context, status bool, t tolerance, version 
 
 func hasStatus(s *apiext.CustomResourceSubresources) bool { return s != nil && s.Status != nil }
 
-// deprecationMistakes are those in a version's warning.
+// deprecationMistakes returns the faults of a version's warning.
 func deprecationMistakes(deprecated bool, warning *string) (msgs []string) {
 	if warning == nil {
 		return nil

@@ -42,7 +42,7 @@ func (t *tolerance) none(version string) bool {
 	return !loose && t.rules.Len() == 0 && t.messages.Len() == 0 && !t.unchanged.Has(version)
 }
 
-// tolerated is what an update of old may keep.
+// tolerated returns which faults an update of old may keep.
 func tolerated(d, old *apiext.CustomResourceDefinition) tolerance {
 	t := tolerance{
 		noSchema:         !allHaveSchemas(&old.Spec),

@@ -24,7 +24,7 @@ const (
 	defaultPort        = int32(443)
 )
 
-// APIService is how APIServices are written.
+// APIService has the rules for APIServices.
 var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 	ValidateName: path.ValidatePathSegmentName,
 	Meta:         &kinds.MetaRules{AnyFinalizer: true, Own: true},

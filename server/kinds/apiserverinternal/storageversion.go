@@ -17,10 +17,10 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// shownServers is how many servers a cell of the table names.
+// shownServers is the number of servers that a cell of the table names.
 const shownServers = 3
 
-// StorageVersion is how StorageVersions are written. Their spec is empty.
+// StorageVersion has the rules for StorageVersions. Their spec is empty.
 var StorageVersion = kinds.Typed[*apiserverinternalv1alpha1.StorageVersion]{
 	ValidateName: validateName,
 	Meta:         &kinds.MetaRules{},

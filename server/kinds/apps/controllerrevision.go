@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// ControllerRevision is how ControllerRevisions are written.
+// ControllerRevision has the rules for ControllerRevisions.
 var ControllerRevision = kinds.Typed[*appsv1.ControllerRevision]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,

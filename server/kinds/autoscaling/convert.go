@@ -49,7 +49,7 @@ type (
 	}
 )
 
-// Conversion is how objects of v1 are stored as v2.
+// Conversion converts objects of v1, which are stored as v2.
 type Conversion struct{ now bool } // as in releases after 1.32
 
 // ConversionFor is that of a release.

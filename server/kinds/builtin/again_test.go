@@ -113,7 +113,7 @@ func (c comparison) compare(own, stands reflect.Type) {
 	}
 }
 
-// fields is how many fields a type has.
+// fields counts the fields of a type.
 func fields(t reflect.Type) int {
 	if t.Kind() == reflect.Struct {
 		return t.NumField()

@@ -19,7 +19,7 @@ type Config struct {
 	// FirstNodePort and LastNodePort bound the ports that services have on nodes;
 	// zero is 30000-32767.
 	FirstNodePort, LastNodePort int32
-	// EventTTL is how long events are kept; zero is an hour.
+	// EventTTL is the time to live of events; zero is an hour.
 	EventTTL time.Duration
 	// Release is the release of the resources.
 	Release release.Version

@@ -39,8 +39,8 @@ const (
 	listWalk  = "ROWLOCK_LIST_WALK"  // "all": each list at each place in each kind, with slices and libraries counted
 )
 
-// shortList is how many items a list has the first time: enough for what is done for each pair of
-// them to be far more than what is done for each item of all lists together.
+// shortList is the number of items of a list the first time: enough for work per pair of items to
+// exceed by far the work per item of all lists together.
 const shortList = 120
 
 // bounded are the files that compare items in pairs, but not more than a fixed number of them, and
@@ -208,7 +208,7 @@ type lists struct {
 	statuses map[int]int
 }
 
-// place is where a list is in an object: names of fields, and "" for the first item of a list.
+// place locates a list in an object: names of fields, and "" for the first item of a list.
 type place struct {
 	path  []string
 	kind  reflect.Type // of the list, or the map

@@ -49,7 +49,7 @@ var redescribed = map[schema.GroupResource]map[string]string{
 	{Group: "networking.k8s.io", Resource: "networkpolicies"}:    {"Pod-Selector": networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"]},
 }
 
-// misspelled is how a word of descriptions is spelled in the oldest release.
+// misspelled is the spelling of a word of descriptions in the oldest release.
 const misspelled, spelled = "configration", "configuration"
 
 // retable gives a resource the Table form of its release.

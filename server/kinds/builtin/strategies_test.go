@@ -93,7 +93,7 @@ func walk(ctx context.Context, t *testing.T, s *kinds.Strategy, obj, old kinds.O
 	}
 }
 
-// undefined are how many cells the rows of a kind have more than it has columns.
+// undefined has the number of cells that the rows of a kind have beyond its columns.
 var undefined = map[string]int{"IPAddress": 1}
 
 func checkCells(t *testing.T, r *kinds.Resource, obj kinds.Object) {

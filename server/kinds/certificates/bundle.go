@@ -20,8 +20,8 @@ const (
 	maxBundleSize = 1 << 20
 )
 
-// ClusterTrustBundle is how ClusterTrustBundles are written. Which names are allowed follows
-// from the signer, so that the validation of the whole checks them.
+// ClusterTrustBundle has the rules for ClusterTrustBundles. Which names are allowed follows from
+// the signer, so that the validation of the whole checks them.
 var ClusterTrustBundle = kinds.Typed[*certificatesv1beta1.ClusterTrustBundle]{
 	ValidateName: path.ValidatePathSegmentName,
 	Validate: func(b *certificatesv1beta1.ClusterTrustBundle) field.ErrorList {

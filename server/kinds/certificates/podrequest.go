@@ -38,7 +38,7 @@ const (
 	longestOurLife  = 24 * 3600 // of certificates by signers of Kubernetes
 )
 
-// PodCertificateRequest is how PodCertificateRequests are written: a kubelet asks once, and a signer answers once.
+// PodCertificateRequest has the rules for PodCertificateRequests: a kubelet asks once, and a signer answers once.
 var PodCertificateRequest = kinds.Typed[*certificatesv1beta1.PodCertificateRequest]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default: func(r *certificatesv1beta1.PodCertificateRequest) {

@@ -156,7 +156,7 @@ func publicKey(t *testing.T, key crypto.Signer) []byte {
 	return der
 }
 
-// signed is how a pod's node agent proves that it has a key.
+// signed returns the signature with which a pod's node agent proves that it has a key.
 func signed(t *testing.T, key crypto.Signer, text string) []byte {
 	t.Helper()
 	sum := sha256.Sum256([]byte(text))

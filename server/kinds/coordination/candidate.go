@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// LeaseCandidate is how LeaseCandidates are written.
+// LeaseCandidate has the rules for LeaseCandidates.
 var LeaseCandidate = kinds.Typed[*coordinationv1beta1.LeaseCandidate]{
 	// Candidates are called as holders call themselves, "host_uuid" for one.
 	ValidateName: func(name string, _ bool) []string { return validation.IsConfigMapKey(name) },

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// ConfigMap is how ConfigMaps are written.
+// ConfigMap has the rules for ConfigMaps.
 var ConfigMap = kinds.Typed[*corev1.ConfigMap]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,

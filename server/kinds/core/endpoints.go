@@ -94,7 +94,7 @@ func defaultEndpoints(e *corev1.Endpoints) {
 	}
 }
 
-// endpointsWarnings are those about addresses.
+// endpointsWarnings returns warnings about addresses.
 func endpointsWarnings(e *corev1.Endpoints) []string {
 	var out []string
 	each := func(list []corev1.EndpointAddress, p *field.Path) {

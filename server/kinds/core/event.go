@@ -21,8 +21,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Event is how Events are written, under their name in core/v1 and under the one
-// in events.k8s.io/v1, which has stricter rules.
+// Event has the rules for Events, under their name in core/v1 and under the one in
+// events.k8s.io/v1, which has stricter rules.
 var Event = kinds.Typed[*corev1.Event]{
 	ValidateName:          path.ValidatePathSegmentName,
 	Meta:                  &kinds.MetaRules{AnyFinalizer: true, Late: true}, // the newer form looks itself

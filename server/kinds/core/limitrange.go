@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// LimitRange is how LimitRanges are written.
+// LimitRange has the rules for LimitRanges.
 var LimitRange = kinds.Typed[*corev1.LimitRange]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.AsNewMeta,

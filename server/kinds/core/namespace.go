@@ -32,7 +32,7 @@ var Namespace = kinds.Typed[*corev1.Namespace]{
 	Held:                        func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
 }.Strategy()
 
-// NamespaceFinalize is how their spec.finalizers are written.
+// NamespaceFinalize has the rules for their spec.finalizers.
 var NamespaceFinalize = kinds.Typed[*corev1.Namespace]{
 	Keep:                func(n, old *corev1.Namespace) { n.Status = old.Status },
 	ValidateUpdate:      validateNamespaceFinalize,

@@ -76,7 +76,7 @@ func defaultQuota(q *corev1.ResourceQuota) {
 	podspec.DefaultResources(q.Spec.Hard, q.Status.Hard, q.Status.Used)
 }
 
-// quotaWarnings are those about requests above their limits.
+// quotaWarnings returns warnings about requests above their limits.
 func quotaWarnings(q *corev1.ResourceQuota) []string {
 	var out []string
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage} {
@@ -154,8 +154,8 @@ func (q quotaScopes) countable(scope corev1.ResourceQuotaScope, name corev1.Reso
 	return !known || !isQuotaResource(name) || slices.Contains(list, name)
 }
 
-// uncounted is how many resources of a quota cannot be counted in a scope, of which there are a few:
-// clients may name each as often as they like.
+// uncounted counts the resources of a quota that cannot be counted in a scope, of which there are a
+// few: clients may name each as often as they like.
 type uncounted struct {
 	scopes quotaScopes
 	counts map[corev1.ResourceQuotaScope]int

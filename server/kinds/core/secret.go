@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Secret is how Secrets are written.
+// Secret has the rules for Secrets.
 var Secret = kinds.Typed[*corev1.Secret]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,

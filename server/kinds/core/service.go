@@ -72,7 +72,7 @@ var ServiceColumns = columns.Of(func(s *corev1.Service, now time.Time) []any {
 	columns.Age(),
 	columns.Wide(columns.Text("Selector", corev1.ServiceSpec{}.SwaggerDoc()["selector"])))
 
-// externalAddress is where a service is reached from outside.
+// externalAddress returns the addresses of a service outside the cluster.
 func externalAddress(s *corev1.Service) string {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeExternalName:
@@ -195,7 +195,7 @@ type serviceRules struct {
 	addresses rules.Addresses
 }
 
-// statusWarnings are those about the addresses of a load balancer.
+// statusWarnings returns warnings about the addresses of a load balancer.
 func (r serviceRules) statusWarnings(s, _ *corev1.Service) []string {
 	if !r.now {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/core"
 )
 
-// pools are what is taken, as the store would have it.
+// pools has the allocated addresses and ports, as the store has them.
 type pools map[string]map[string]string
 
 func (p pools) Taken(pool, name string) bool { return p[pool][name] != "" }

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 )
 
-// ServiceAccount is how ServiceAccounts are written.
+// ServiceAccount has the rules for ServiceAccounts.
 var ServiceAccount = kinds.Typed[*corev1.ServiceAccount]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,

@@ -252,7 +252,7 @@ func (n network) size() int {
 	return max(size, 0)
 }
 
-// lower is how many addresses the allocator uses last unless a client requests one.
+// lower returns how many addresses the allocator uses last unless a client requests one.
 func (n network) lower() int { return min(max(16, n.size()/16), 256) }
 
 // at is the i-th address that can be had.

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// compilersAtOnce is how many schemas are compiled at a time for requests, one for each user: where there are two users, or
+	// compilersAtOnce bounds the schemas that are compiled at a time for requests, one for each user: if there are two users or
 	// more, none waits for more than one schema of another.
 	compilersAtOnce = 2
-	// mostQueued is how many schemas wait to be compiled, of which half may be of one user.
+	// mostQueued bounds the schemas that wait to be compiled, of which half may be of one user.
 	mostQueued = 256
 	// ownUser is under whose name the server has schemas compiled ahead of need.
 	ownUser = ""
-	// answerBefore is how long before its deadline a request that waits for a schema is answered 429, so that the
-	// client repeats it; or a quarter of the time that it has, if that is less.
+	// answerBefore is the time before its deadline at which a request that waits for a schema is answered 429, so
+	// that the client repeats it; or a quarter of its time, if that is less.
 	answerBefore = 5 * time.Second
-	// mostAhead is how many versions, the newest, are compiled before a request needs them, once no definition
-	// has been written for quiet.
+	// mostAhead bounds the versions, the newest, that are compiled before a request needs them, once no
+	// definition has been written for quiet.
 	mostAhead = 16
 	quiet     = time.Second
 )

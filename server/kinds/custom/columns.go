@@ -19,8 +19,8 @@ type column struct {
 	kind string // "string", "date" ...
 }
 
-// columns are those of the version, after the name; without any there is the age. The first invalid path ends
-// the list.
+// columns returns the columns of the version, after the name; without any there is the age. The first invalid
+// path ends the list.
 func (v *Version) columns() kinds.Columns {
 	definitions := []metav1.TableColumnDefinition{columns.Name()}
 	list := v.spec.AdditionalPrinterColumns

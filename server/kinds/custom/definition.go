@@ -58,13 +58,13 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.Cus
 
 func (d *Definition) namespaced() bool { return d.spec.Scope == apiextensionsv1.NamespaceScoped }
 
-// Source is where the schemas of a definition are read, each when it is needed.
+// Source reads the schemas of a definition, each when it is needed.
 type Source struct {
 	// Read gives a version with its schema, and how many bytes of text that has.
 	Read func(version string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
 	// Text gives the schema of a version as it is written, or nil. A nil func gives none.
 	Text func(version string) []byte
-	// Digests are those of the texts of the schemas, by version.
+	// Digests has the digests of the schemas' texts, by version.
 	Digests map[string]Digest
 	Release release.Version // whose answers the resources give
 	Kept    *Kept           // bounds the compiled schemas in memory; nil: no bound

@@ -17,7 +17,7 @@ const (
 	// keptText bounds the schemas that are kept compiled at a time, in bytes of their text, where rules count
 	// for more; a compiled one takes some thirty times as much. The most recently used one is always kept.
 	keptText = 8 << 20
-	// keptFor is how long an unused compiled schema stays in memory.
+	// keptFor is the time for which an unused compiled schema stays in memory.
 	keptFor = 45 * time.Second
 )
 

@@ -23,13 +23,13 @@ func (v *Version) hasStatus() bool {
 	return v.spec.Subresources != nil && v.spec.Subresources.Status != nil
 }
 
-// metaRules are those of all custom resources: finalizers are advised about, not refused. Their own rules
-// check the rest, in the order of a stock server.
+// metaRules are the rules for the metadata of all custom resources: finalizers cause warnings, not
+// errors. Their own rules check the rest, in the order of a stock server.
 var metaRules = kinds.MetaRules{AnyFinalizer: true, Own: true}
 
 var metadataPath = field.NewPath("metadata")
 
-// strategy is how objects of the version are written.
+// strategy returns the rules for objects of the version.
 func (v *Version) strategy() kinds.Strategy {
 	s := kinds.Strategy{
 		Meta:    &metaRules,
@@ -70,7 +70,7 @@ func (v *Version) strategy() kinds.Strategy {
 	return s
 }
 
-// statusStrategy is how their status is written.
+// statusStrategy returns the rules for their status.
 func (v *Version) statusStrategy() *kinds.Strategy {
 	return &kinds.Strategy{
 		Meta:    &metaRules,

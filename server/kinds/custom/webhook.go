@@ -22,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// conversionFor is how long a webhook may take to convert objects.
+// conversionFor bounds how long a webhook may take to convert objects.
 const conversionFor = 30 * time.Second
 
 // Webhook converts objects by asking a webhook.

@@ -203,7 +203,7 @@ func validateQueuing(q *flowcontrolv1.QueuingConfiguration, p *field.Path) field
 	return errs
 }
 
-// entropy is how many bits of a hash dealing hand cards from a deck takes.
+// entropy returns how many bits of a hash are needed to deal hand cards from a deck.
 func entropy(deck, hand int32) int {
 	return int(math.Ceil(math.Log2(float64(deck)) * float64(hand)))
 }

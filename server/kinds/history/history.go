@@ -26,7 +26,7 @@ const (
 // described is the schema of a kind of the group: nothing is stored, so nothing is converted.
 type described struct{ kinds.AsStored }
 
-// Resources are those of the group. Each call makes new values.
+// Resources returns the resources of the group. Each call makes new values.
 func Resources() []*kinds.Resource {
 	revision := func(plural, kind, short string, namespaced bool) *kinds.Resource {
 		r := resource(plural, kind, "get", "list")
@@ -107,7 +107,7 @@ func changedCell(r *history.Revision) string {
 	return some(r.ChangedFields, r.MoreChangedFields, r)
 }
 
-// mostNamed is how many names a cell has.
+// mostNamed bounds the names in a cell.
 const mostNamed = 3
 
 // some names the first of names; more says that there are others than these.

@@ -132,8 +132,8 @@ func (r podRules) warnings(pod, old *corev1.Pod) []string {
 	return append(out, r.spec.PodWarnings(pod)...)
 }
 
-// graceful is how long a pod may take to end: as long as the client allows, else
-// as the spec says; not at all if no node runs it or it has ended.
+// graceful returns how long a pod may take to end: as long as the client allows, else as the spec
+// states; not at all if no node runs it or it has ended.
 func graceful(pod *corev1.Pod, opts *metav1.DeleteOptions) (int64, bool) {
 	if opts == nil {
 		return 0, false

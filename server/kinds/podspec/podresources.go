@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// podLevelResources are those that a pod can have for all of its containers together, in addition to huge
-// pages.
+// podLevelResources are the resources that a pod can have for all of its containers together, in addition
+// to huge pages.
 var podLevelResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
 // ofWholePod reports whether a pod can have a resource for all of its containers together.

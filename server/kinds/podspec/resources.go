@@ -217,7 +217,7 @@ type claimed struct {
 	below map[string]int // of each claim that the container names: how many are requests of it
 }
 
-// longestClaim is how much of a name is looked through for slashes; longer ones are no names.
+// longestClaim bounds the part of a name that is searched for slashes; longer texts are no names.
 const longestClaim = 253
 
 func (s claimed) add(key string) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// linuxSignals are those that can stop a container, in the order of messages.
+// linuxSignals returns the signals that can stop a container, in the order of messages.
 var linuxSignals = sync.OnceValue(func() []corev1.Signal {
 	var list []corev1.Signal
 	for name := range strings.FieldsSeq("ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS " +

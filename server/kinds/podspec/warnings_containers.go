@@ -47,7 +47,7 @@ func (a *adviser) annotation(m *metav1.ObjectMeta, key, message string) {
 	}
 }
 
-// fewVars is how many variables are looked through for a name faster than a set of them is made.
+// fewVars is the number of variables up to which a linear search for a name is faster than making a set.
 const fewVars = 32
 
 // env warns of a variable that is set again without use of its former value.

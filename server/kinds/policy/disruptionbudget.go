@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// PodDisruptionBudget is how PodDisruptionBudgets are written.
+// PodDisruptionBudget has the rules for PodDisruptionBudgets.
 var PodDisruptionBudget = kinds.Typed[*policyv1.PodDisruptionBudget]{
 	ValidateName: path.ValidatePathSegmentName,
 	Meta:         &kinds.MetaRules{AnyFinalizer: true, Late: true},

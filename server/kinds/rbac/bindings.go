@@ -71,8 +71,8 @@ var ClusterRoleBindingColumns = columns.Of(
 	bindingColumns("clusterRoleBinding", rbacv1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])...,
 )
 
-// bindingColumns are those of bindings of a kind. A stock server shows the description of the role in
-// v1beta1, which lacks a sentence of that in v1.
+// bindingColumns returns the columns of bindings of a kind. A stock server shows the description of
+// the role in v1beta1, which lacks a sentence of that in v1.
 func bindingColumns(noun, role string) []columns.Column {
 	role = strings.TrimSuffix(role, " This field is immutable.")
 	return []columns.Column{

@@ -68,7 +68,7 @@ func changedIn(on kinds.Feature) func(field.ErrorList) field.ErrorList {
 	return rules.Twice
 }
 
-// metaIn is how often a release looks at metadata.
+// metaIn returns the rules for metadata in a release.
 func metaIn(on kinds.Feature) *kinds.MetaRules {
 	if on.Has(release.KindRules133) {
 		return &kinds.WholeMeta

@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// resourceClaim is how ResourceClaims are written: once, as their spec may not change.
+// resourceClaim returns the rules for ResourceClaims: their spec may not change.
 func (b *rulebook) resourceClaim() kinds.Strategy {
 	var reset []string
 	if b.later {

@@ -28,7 +28,7 @@ var (
 	statusPath = field.NewPath("status")
 )
 
-// deviceClass is how DeviceClasses are written.
+// deviceClass returns the rules for DeviceClasses.
 func (b *rulebook) deviceClass() kinds.Strategy {
 	return kinds.Typed[*resourceapi.DeviceClass]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,

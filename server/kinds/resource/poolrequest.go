@@ -20,8 +20,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// poolRequest is how ResourcePoolStatusRequests are written: a client asks how the pools of a driver are, and a
-// controller answers once.
+// poolRequest has the rules for ResourcePoolStatusRequests: a client asks for the state of a driver's pools,
+// and a controller answers once.
 var poolRequest = kinds.Typed[*resourcev1alpha3.ResourcePoolStatusRequest]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default: func(r *resourcev1alpha3.ResourcePoolStatusRequest) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Strategies are how the kinds are written. Those that have a version v1beta1 are stored in it, and the rules
+// Strategies has the rules for the kinds. Those that have a version v1beta1 are stored in it, and the rules
 // see them in v1.
 type Strategies struct {
 	Class, Claim, Template, Slice, TaintRule, PoolRequest kinds.Strategy

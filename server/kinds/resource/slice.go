@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// resourceSlice is how ResourceSlices are written.
+// resourceSlice returns the rules for ResourceSlices.
 func (b *rulebook) resourceSlice() kinds.Strategy {
 	gated := b.fieldsOfDevices()
 	return kinds.Typed[*resourceapi.ResourceSlice]{

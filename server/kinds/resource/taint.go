@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// taintRule is how DeviceTaintRules are written.
+// taintRule returns the rules for DeviceTaintRules.
 func taintRule() kinds.Strategy {
 	return kinds.Typed[*resourcev1alpha3.DeviceTaintRule]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,

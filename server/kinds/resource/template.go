@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// resourceClaimTemplate is how ResourceClaimTemplates are written.
+// resourceClaimTemplate returns the rules for ResourceClaimTemplates.
 func (b *rulebook) resourceClaimTemplate() kinds.Strategy {
 	s := kinds.Typed[*resourceapi.ResourceClaimTemplate]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,

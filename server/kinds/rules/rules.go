@@ -153,7 +153,7 @@ func Label(v string, path *field.Path) field.ErrorList {
 	return Messages(path, v, validation.IsDNS1123Label(v))
 }
 
-// maxDriverName is how long the name of a driver may be.
+// maxDriverName bounds the bytes of the name of a driver.
 const maxDriverName = 63
 
 // DriverName checks the name of a driver of storage or devices, which is a subdomain in any case.
@@ -202,7 +202,7 @@ func (a Addresses) CIDR(v string, path *field.Path) field.ErrorList {
 
 func (a Addresses) kept(v string) bool { return a.Strict && a.Kept != nil && a.Kept.Has(v) }
 
-// IPWarnings are those about an address in an unusual form.
+// IPWarnings returns warnings about an address in an unusual form.
 func IPWarnings(v string, path *field.Path) []string {
 	if !IsIP(v) {
 		return nil
@@ -210,7 +210,7 @@ func IPWarnings(v string, path *field.Path) []string {
 	return validation.GetWarningsForIP(path, v)
 }
 
-// CIDRWarnings are those about a network in an unusual form.
+// CIDRWarnings returns warnings about a network in an unusual form.
 func CIDRWarnings(v string, path *field.Path) []string {
 	if _, _, err := netutils.ParseCIDRSloppy(v); err != nil {
 		return nil
@@ -263,7 +263,7 @@ type Among[T comparable] struct {
 	set  map[T]struct{} // of a long list, made at the first search
 }
 
-// few is how many values are searched faster one by one than in a set, which has to be made.
+// few is the number of values up to which a linear search is faster than making a set.
 const few = 16
 
 // In makes an Among of a list, which must stay as it is.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// mostWords is how many bytes of errors Together includes, and one error more.
+// mostWords bounds the bytes of errors that Together includes, before one more error.
 const mostWords = 256 << 10
 
 // Together makes one error of several, in the words of NewAggregate of k8s.io/apimachinery: each text once, in brackets

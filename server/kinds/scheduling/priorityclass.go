@@ -46,7 +46,7 @@ func systemClass(name string) *schedulingv1.PriorityClass {
 	return nil
 }
 
-// PriorityClass is how PriorityClasses are written.
+// PriorityClass has the rules for PriorityClasses.
 var PriorityClass = kinds.Typed[*schedulingv1.PriorityClass]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default: func(obj *schedulingv1.PriorityClass) {

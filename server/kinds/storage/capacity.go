@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// CSIStorageCapacity is how CSIStorageCapacities are written.
+// CSIStorageCapacity has the rules for CSIStorageCapacities.
 var CSIStorageCapacity = kinds.Typed[*storagev1.CSIStorageCapacity]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.WholeMeta,

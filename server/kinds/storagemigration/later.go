@@ -19,8 +19,8 @@ import (
 	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
 )
 
-// MigrationV1beta1 is how StorageVersionMigrations are written where v1beta1 is served, which names no version of
-// resources. They are stored in v1alpha1.
+// MigrationV1beta1 has the rules for StorageVersionMigrations in releases that serve v1beta1, which names no
+// version of resources. They are stored in v1alpha1.
 var MigrationV1beta1 = kinds.Through[storagemigrationv1beta1.StorageVersionMigration](Different, kinds.Typed[*storagemigrationv1beta1.StorageVersionMigration]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.WholeMeta,

@@ -28,7 +28,7 @@ const (
 	maxMessage = 32 * 1024
 )
 
-// Migration is how StorageVersionMigrations are written.
+// Migration has the rules for StorageVersionMigrations.
 var Migration = kinds.Typed[*storagemigrationv1alpha1.StorageVersionMigration]{
 	ValidateName:   apivalidation.NameIsDNSSubdomain,
 	Meta:           &kinds.WholeMeta,
