@@ -129,7 +129,7 @@ func group(s *servertest.Server) string {
 	return out
 }
 
-// namespaceConditions are those of a namespace that say something is wrong.
+// namespaceConditions returns the conditions of a namespace that report a fault.
 func namespaceConditions(s *servertest.Server, name string) string {
 	var ns struct {
 		Status struct {

@@ -155,8 +155,8 @@ func (s *Server) probeReady(context.Context) error {
 	return nil
 }
 
-// maxLag is how long the cache may lag behind the known head of the database before the server should
-// receive no more requests.
+// maxLag bounds how far the cache may lag behind the known head of the database before the server is
+// not ready.
 const maxLag = 10 * time.Second
 
 func (s *Server) probeFeed(context.Context) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// definitionsPath is where definitions are.
+// definitionsPath is the path of CustomResourceDefinitions.
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // turn creates a definition of its own group, uses its resource, and returns its name and path.

@@ -142,7 +142,7 @@ func TestKeepers(t *testing.T) {
 	}
 }
 
-// at is what a dotted path leads to within a JSON text, where ~ stands for a dot in a name.
+// at returns the value at a dotted path of a JSON text, where ~ stands for a dot in a name.
 func at(text []byte, path string) string {
 	var v any
 	if json.Unmarshal(text, &v) != nil {

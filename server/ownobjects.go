@@ -104,8 +104,8 @@ func (o *ownObjects) ensure(ctx context.Context) error {
 	return err
 }
 
-// startTimeout is how long a start waits for a database that is unavailable or busy, such as when several servers
-// start on it at once. It is longer than the timeout of a write.
+// startTimeout bounds how long a start waits for a database that is unavailable or busy, such as when several
+// servers start on it at once. It is longer than the timeout of a write.
 const startTimeout = 30 * time.Second
 
 // begin is ensure for a start. over is closed when a loop that it needs has failed, because the store will

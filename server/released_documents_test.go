@@ -127,7 +127,7 @@ func linesSet(lines []string) map[string]bool {
 	return set
 }
 
-// stockLines are those of a release.
+// stockLines returns the lines of a release.
 func stockLines(t *testing.T, v release.Version) []string {
 	t.Helper()
 	file, err := os.Open(documentsFile)

@@ -34,7 +34,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// right is what one rule of a role allows.
+// right is one rule of a role.
 type right struct {
 	verb, group, resource string // resource may be "pods/status"
 	names                 []string
@@ -46,7 +46,7 @@ func (r right) allows(verb, group, resource, name string) bool {
 	return r.verb == verb && r.group == group && r.resource == resource && (len(r.names) == 0 || slices.Contains(r.names, name))
 }
 
-// rights are what the one user of a test has. Masters may everything.
+// rights holds the rights of the one user of a test. Masters may everything.
 type rights struct{ has atomic.Pointer[[]right] }
 
 func (z *rights) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
@@ -329,7 +329,7 @@ func (c *cluster) seed() {
 	}
 }
 
-// changes are what became of the store since a revision, oldest first.
+// changes returns the changes of the store since a revision, oldest first.
 func (c *cluster) changes(since int64) []sqlstore.Change {
 	c.t.Helper()
 	if c.s.Cache.Revision() == since {

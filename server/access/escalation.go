@@ -33,7 +33,7 @@ func (Escalation) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// everything is what an aggregation rule may collect.
+// everything contains the rights that an aggregation rule may collect.
 var everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},

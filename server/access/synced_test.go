@@ -305,7 +305,7 @@ func TestDenialsAreLogged(t *testing.T) {
 	}
 }
 
-// BenchmarkFollowingPods is what a node's request pays for each pod that changed since the last.
+// BenchmarkFollowingPods measures a node's request, by the number of pods that changed since the last.
 func BenchmarkFollowingPods(b *testing.B) {
 	l := newLog(b)
 	z := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Selectors: true}, l.cache)

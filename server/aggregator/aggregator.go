@@ -21,7 +21,7 @@ type Config struct {
 	Cache *cache.Cache
 	// Services finds out where Services are.
 	Services *webhook.Resolver
-	// Slices are those that Services finds; nil: an index of its own.
+	// Slices finds the EndpointSlices of Services; nil: an index of its own.
 	Slices *endpoints.Index
 	// Certificate returns this server's present client certificate; if it or its result is nil, the server
 	// shows none.

@@ -194,7 +194,7 @@ func newExtension(t *testing.T, handler http.HandlerFunc) *extension {
 	return e
 }
 
-// port is where the server listens on the loopback.
+// port returns the port of the server on the loopback.
 func (e *extension) port() int32 { return int32(e.Listener.Addr().(*net.TCPAddr).Port) }
 
 // external finds Services of a type that leads to a name, and nothing else.

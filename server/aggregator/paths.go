@@ -47,7 +47,7 @@ func merged(path string) string {
 	return b.String()
 }
 
-// attributes are those that the server passes to an authorizer.
+// attributes holds the attributes of a request that the server passes to an authorizer.
 type attributes struct {
 	path, verb                                          string
 	group, version, namespace, resource, sub, name, odd string

@@ -34,8 +34,8 @@ type Proxy struct {
 	By *Aggregator
 	// RejectRedirects answers 502 where a server would send clients elsewhere.
 	RejectRedirects bool
-	// Timeout is how long an upgrade request may take, until the new protocol
-	// is spoken. Others have a deadline in their context.
+	// Timeout bounds an upgrade request until the new protocol is spoken. Others have a deadline in
+	// their context.
 	Timeout time.Duration
 	// Lasts says of which requests the number is bounded already, as they last.
 	Lasts func(*request.Info) bool

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// route is where a Service was found to be. It does not change.
+// route is the address that was found for a Service. It does not change.
 type route struct {
 	by        traces
 	addresses []string // one at least

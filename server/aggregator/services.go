@@ -109,7 +109,7 @@ func compareVersions(a, b *apiregistrationv1.APIService) int {
 	)
 }
 
-// Services are those that the cache knows of.
+// Services returns the Services in the cache.
 func (a *Aggregator) Services() *Services {
 	a.follower.CatchUp()
 	if s := a.services.Load(); s != nil {

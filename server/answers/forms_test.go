@@ -85,7 +85,7 @@ func same(t *testing.T, k *kind, as codecs.Form, got, want []byte) string {
 	return cmp.Diff(string(want), string(got))
 }
 
-// fromCBOR is what a body says; one that is JSON already says it too.
+// fromCBOR decodes a body; JSON is decoded as it is.
 func fromCBOR(t *testing.T, body []byte) any {
 	t.Helper()
 	if !bytes.HasPrefix(body, []byte{0xd9, 0xd9, 0xf7}) {

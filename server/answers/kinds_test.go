@@ -55,7 +55,7 @@ func (k *kind) request(query string) (*answers.Request, *httptest.ResponseRecord
 	return &answers.Request{W: w, R: r, Scope: scope, Resource: k.r}, w
 }
 
-// shown is what an item is to be encoded from.
+// shown returns what an item is encoded from.
 func (k *kind) shown(t *testing.T, as schema.GroupVersionKind, i int) any {
 	obj := k.served(t, k.items[i])
 	switch as.Kind {
@@ -116,7 +116,7 @@ func (k *kind) table(t *testing.T, meta metav1.ListMeta, items []*cache.Item) *m
 	return out
 }
 
-// list is what a page is to be encoded from.
+// list returns what a page is encoded from.
 func (k *kind) list(t *testing.T, as schema.GroupVersionKind, p *objects.Page) any {
 	switch as.Kind {
 	case metalist.Kind:

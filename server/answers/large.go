@@ -15,7 +15,7 @@ func NewRoom(sizes budget.Sizes) *fair.Gate {
 	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Room: sizes.Answers(), Share: sizes.AnswersOfUser(), Free: 1})
 }
 
-// formWeight is how many bytes a byte of a large object may take if the answer does not have its stored bytes.
+// formWeight bounds the memory of a large object's answer per stored byte, if the answer does not have its stored bytes.
 const formWeight = 8
 
 // asStored says that an answer has the stored bytes of an item.

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// turn is how long a piece of a long answer keeps other long answers from a processor. It may take
-	// longer, because its client may, but waits for another turn before its next piece.
+	// turn is the time for which a piece of a long answer keeps other long answers from a processor.
+	// It may take longer, because its client may, but waits for another turn before its next piece.
 	turn = 20 * time.Millisecond
-	// recent is how long after a short answer a Line reserves processors for short answers. Clients that
-	// elect leaders send a request every two seconds.
+	// recent is the time after a short answer for which a Line reserves processors for short answers.
+	// Clients that elect leaders send a request every two seconds.
 	recent = 3 * time.Second
 )
 

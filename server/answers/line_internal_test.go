@@ -44,7 +44,7 @@ func TestLineAndShortAnswers(t *testing.T) {
 			defer mu.Unlock()
 			return len(in)
 		}
-		// state is how many were let in, and how many of them have had their turn.
+		// state returns how many were let in, and how many of them have had their turn.
 		state := func() (let, over int) {
 			synctest.Wait()
 			mu.Lock()

@@ -17,7 +17,7 @@ var scaleColumns = []metav1.TableColumnDefinition{
 	columns.Age(),
 }
 
-// customScaleColumns are those of the scale of a custom resource.
+// customScaleColumns are the columns of the scale of a custom resource.
 var customScaleColumns = []metav1.TableColumnDefinition{
 	columns.Name(),
 	columns.Number("Desired", "Number of desired replicas"),

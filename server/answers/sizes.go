@@ -19,8 +19,8 @@ import (
 const (
 	// maxHeld bounds the messages in held, in bytes.
 	maxHeld = 2 << 20
-	// sizesAtOnce is how many sizes one goroutine determines; more are divided among as many goroutines as there
-	// are processors.
+	// sizesAtOnce is the number of sizes that one goroutine determines; more are divided among as many
+	// goroutines as there are processors.
 	sizesAtOnce = 4096
 	// largeList is the number of items from which on messages are not cached: there would be no room.
 	largeList = 64 << 10

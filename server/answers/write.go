@@ -22,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Chunk is how many bytes of a list are collected before they are written.
+// Chunk is the number of bytes of a list that are collected before they are written.
 const Chunk = 128 << 10
 
 // buffers holds the memory in which answers are collected.

@@ -75,8 +75,8 @@ func invalidPatch(value, detail string) error {
 	})
 }
 
-// unprocessable is how a stock server says that a patch does not fit the object:
-// without the reason, which it holds back.
+// unprocessable returns the error of a stock server for a patch that does not fit the object:
+// without the reason, which it does not send.
 func unprocessable(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }

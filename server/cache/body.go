@@ -315,7 +315,7 @@ func (f *form[K]) size() int {
 	return otherForm
 }
 
-// shape is what objects of a storage are packed with.
+// shape holds what objects of a storage are packed with.
 type shape struct {
 	home    *home
 	plain   bool           // the shape of plain bodies: of the other fields, only home is set

@@ -68,7 +68,7 @@ type fileLoading struct {
 	live   file.Revisions
 }
 
-// fileResource is what reading the objects of a resource needs.
+// fileResource holds what is needed to read the objects of a resource.
 type fileResource struct {
 	s      *resource
 	keys   *[]string

@@ -21,7 +21,7 @@ func (p *postings) all() (all []posting) {
 	return all
 }
 
-// model is what postings are held to: for each term the items by key.
+// model is the reference for postings: for each term the items by key.
 type model map[term]map[Position]*Item
 
 func (m model) copy() model {

@@ -31,8 +31,8 @@ type Log interface {
 // historyPage is the page size for reads of the store's log.
 const historyPage = 500
 
-// replaysMost is how many watchers read a page at once: a client with many watches from far back waits for its own pages,
-// and does not delay writers.
+// replaysMost bounds how many watchers read a page at once: a client with many watches from far back waits for its own
+// pages, and does not delay writers.
 const replaysMost = 4
 
 // history is the place of a watcher in the store's log, before it has reached the event log.

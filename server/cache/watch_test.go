@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// podState is what the model knows of an object.
+// podState is the state of an object in the model.
 type podState struct{ namespace, name, node, app string }
 
 func (p podState) json() string {
@@ -81,7 +81,7 @@ func (h *history) step(r *rand.Rand) sqlstore.Change {
 	return h.write(p.namespace, p.name, p.json())
 }
 
-// expected is what a wish must be shown after a revision.
+// expected returns the events that a watch must deliver after a revision.
 func (h *history) expected(w wish, after int64) (out []string) {
 	for i, s := range h.states {
 		revision := int64(i + 1)

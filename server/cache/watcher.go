@@ -37,8 +37,8 @@ type Scope struct {
 	Name      string // "": all
 	Filter    *Filter
 	Group     Group // of watchers on the same connection; may be nil
-	// Log is where a watcher reads changes that memory no longer has, if it took that long to send the initial objects. Nil:
-	// the watcher ends with ErrSlow instead, and gets objects that can be decrypted again as added, out of order.
+	// Log reads changes that memory no longer has, if the watcher took that long to send the initial objects. Nil: the
+	// watcher ends with ErrSlow instead, and gets objects that can be decrypted again as added, out of order.
 	Log Log
 }
 

@@ -32,11 +32,11 @@ const (
 	first = 2 * time.Second
 	// longest limits the doubling.
 	longest = 6
-	// patience is how often a writer loses in its turn before writers that name a resource version wait for
-	// it.
+	// patience is the number of conflicts of a writer in its turn after which writers that name a resource
+	// version wait for it.
 	patience = 3
-	// eager is how many attempts follow each other immediately, because a pause wastes a chance. After that
-	// the writer pauses briefly, in case none of them succeeds.
+	// eager is the number of attempts that follow each other immediately, because a pause wastes a chance.
+	// After that the writer pauses briefly, in case none of them succeeds.
 	eager   = 16
 	maxRest = 20 * time.Millisecond
 )

@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Lasts is how long a candidate counts without renewing itself.
+// Lasts is the time for which a candidate counts without a renewal.
 const Lasts = 30 * time.Minute
 
-// longestVersion is how many bytes a version may have that counts: each part of one takes
-// many times its length.
+// longestVersion bounds the bytes of a version that counts: each part of one takes many times its
+// length.
 const longestVersion = 256
 
 // Candidate holds the relevant fields of a LeaseCandidate.
@@ -58,7 +58,7 @@ func version(text string) (v semver.Version, known bool) {
 // Expired reports whether a candidate has not renewed itself for so long that it is none any more.
 func (c *Candidate) Expired(now time.Time) bool { return c.renewed.Add(Lasts).Before(now) }
 
-// Created is when the LeaseCandidate was written first.
+// Created returns when the LeaseCandidate was first written.
 func (c *Candidate) Created() time.Time { return c.created }
 
 // state is the state of a candidate in an election.

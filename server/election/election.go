@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Wait is how long candidates have to answer.
+// Wait is the time that candidates have to answer.
 const Wait = 5 * time.Second
 
 // term is for how many seconds a leader is chosen; those that lead renew the Lease for longer.

@@ -62,7 +62,7 @@ func by(s coordinationv1.CoordinatedLeaseStrategy) func(*coordinationv1.LeaseSpe
 	return func(l *coordinationv1.LeaseSpec) { l.Strategy = &s }
 }
 
-// term is what a Lease says of a leader that was just chosen.
+// term returns the spec of a Lease of a leader that was just chosen.
 func term(holder string) *coordinationv1.LeaseSpec {
 	return &coordinationv1.LeaseSpec{
 		HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: now}, LeaseDurationSeconds: ptr.To[int32](5), Strategy: ptr.To(coordinationv1.OldestEmulationVersion),

@@ -15,7 +15,7 @@ type Limits struct {
 	// Turn is the longest time for which a request keeps its place: then the next one has its turn, though
 	// the first continues, and keeps its room. 0: until it leaves.
 	Turn time.Duration
-	// Rest is how long a place stays empty after a turn; it may be nil.
+	// Rest returns for how long a place stays empty after a turn; it may be nil.
 	Rest func(turn time.Duration) time.Duration
 	// Room bounds the total weight of admitted requests, and Share that of one key. 0: no bound.
 	Room, Share int64

@@ -215,10 +215,10 @@ func (t *trail) end(w http.ResponseWriter, code int, p any) {
 }
 
 const (
-	// valueWeight is how many bytes of decoded values a byte of YAML or CBOR takes.
+	// valueWeight is the number of bytes of decoded values for a byte of YAML or CBOR.
 	valueWeight = 16
-	// textWeight is how many bytes of JSON a byte in another form becomes, at most as a rule. An object is no longer than
-	// Auditor.MaxObject; a longer result counts once its length is known.
+	// textWeight is the number of bytes of JSON for a byte in another form, at most as a rule. An object is no longer
+	// than Auditor.MaxObject; a longer result counts once its length is known.
 	textWeight = 16
 )
 

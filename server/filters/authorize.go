@@ -14,7 +14,7 @@ import (
 // Attributes returns the attributes of a request for an authorizer.
 func Attributes(s *request.Scope) *authx.Attributes { return attributes(s, true) }
 
-// attributes are those of a request, with its selectors or without.
+// attributes returns the attributes of a request, with its selectors or without.
 func attributes(s *request.Scope, selected bool) *authx.Attributes {
 	i := s.Info
 	a := &authx.Attributes{

@@ -86,7 +86,7 @@ type timely struct {
 	begun, done, tied bool
 }
 
-// lastWords is how long a client has to read the answer after the deadline.
+// lastWords is the time that a client has to read the answer after the deadline.
 const lastWords = 2 * time.Second
 
 // cut frees a handler that waits for its client to send the body or to read the answer.

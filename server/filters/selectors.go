@@ -67,7 +67,7 @@ func weigh(r *http.Request) (held int, long bool) {
 	return held, long
 }
 
-// lengthOf is how many bytes of a request with selectors stay in memory until it ends.
+// lengthOf returns how many bytes of a request with selectors stay in memory until it ends.
 func lengthOf(r *http.Request) int {
 	switch request.From(r.Context()).Info.Verb {
 	case "list", "deletecollection":

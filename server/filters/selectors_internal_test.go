@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// large is how many commas take a little less than 4 MiB.
+// large is the number of commas that take a little less than 4 MiB.
 const large = 4<<20/(1+termWeight) - 50
 
 // asking is a watch of a user with so many commas.

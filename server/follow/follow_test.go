@@ -57,7 +57,7 @@ func (s *store) write(storage, name, value string) {
 	s.cache.Apply([]sqlstore.Change{s.change(storage, name, value)})
 }
 
-// state is what a follower keeps in the tests: the value of each object.
+// state is the derived state of the tests: the value of each object.
 type state struct {
 	*follow.Follower
 	values map[string]string // by storage and name

@@ -101,8 +101,8 @@ func (s *stream) attend() {
 	s.last = s.last || early || lost
 }
 
-// earlyMax is how many reads of early data listen allows: it may be the client's next request. A
-// client that sends more is disconnected.
+// earlyMax bounds the reads of early data that listen allows: it may be the client's next request.
+// A client that sends more is disconnected.
 const earlyMax = 4096
 
 // listen reads until stopListening is called or the client has disconnected (lost). early says that

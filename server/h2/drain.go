@@ -11,10 +11,10 @@ import (
 var drainPing = [8]byte{'r', 'o', 'w', 'l', 'o', 'c', 'k', '.'}
 
 const (
-	// drainTimeout is how long the watches of a connection have to end before it sends GOAWAY all the same, and then how long
-	// the client has to acknowledge that PING. Requests that arrive before are served.
+	// drainTimeout bounds how long GOAWAY waits for the ends of a connection's watches, and then how long the client has to
+	// acknowledge the PING that follows it. Requests that arrive before are served.
 	drainTimeout = 250 * time.Millisecond
-	// closeDelay is how long an idle connection stays open after GOAWAY.
+	// closeDelay is the time for which an idle connection stays open after GOAWAY.
 	closeDelay = time.Second
 	drainRound = 5 * time.Millisecond
 )

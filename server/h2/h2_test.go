@@ -27,7 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// patience is how long a test waits for an expected event.
+// patience bounds how long a test waits for an expected event.
 const patience = 2 * time.Minute
 
 // certificate is one for the server of a test, which clients do not check.

@@ -115,7 +115,7 @@ func (p *piped) listen() {
 	}
 }
 
-// said is what the server has said so far. ended says that it has hung up.
+// said returns what the server has sent so far, and whether it has closed the connection.
 func (p *piped) said() (list []string, ended bool) {
 	synctest.Wait()
 	for {

@@ -14,10 +14,10 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// bufferMax is how much of a response is buffered before it is sent.
+// bufferMax bounds the part of a response that is buffered before it is sent.
 const bufferMax = 32 << 10
 
-// sniffLen is how much of a body http.DetectContentType reads.
+// sniffLen is the number of bytes of a body that http.DetectContentType reads.
 const sniffLen = 512
 
 // buffer is the part of a response that is not sent yet.

@@ -319,8 +319,8 @@ func (x *requestCtx) Value(key any) any {
 	return x.conn.value(key)
 }
 
-// AfterFunc is what package context calls for context.AfterFunc and derived contexts. The goroutine
-// that ends the context calls f.
+// AfterFunc serves package context, which calls it for context.AfterFunc and derived contexts. The
+// goroutine that ends the context calls f.
 func (x *requestCtx) AfterFunc(f func()) (stop func() bool) {
 	x.conn.mu.Lock()
 	defer x.conn.mu.Unlock()

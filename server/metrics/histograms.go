@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// histograms are those of one name, one for each set of labels. The library's take two arrays of counters and
-// a list of label pairs each, some two kilobytes; a thousand custom kinds in use need many thousands of them.
-// Here one has only its counters, and label pairs are made on demand (docs/design/size.md). It is safe for
-// concurrent use.
+// histograms has the histograms of one name, one for each set of labels. The library's take two arrays of
+// counters and a list of label pairs each, some two kilobytes; a thousand custom kinds in use need many
+// thousands of them. Here one has only its counters, and label pairs are made on demand
+// (docs/design/size.md). It is safe for concurrent use.
 type histograms struct {
 	desc   *prometheus.Desc
 	labels []string

@@ -55,9 +55,9 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 	return ops, nil
 }
 
-// Commit writes an object and its claims together, if the permit covers it, and
-// returns the item that readers now see. The operation needs no key. Errors are those of
-// the store for the object itself, and ErrClaimed for the rest.
+// Commit writes an object and its claims together, if the permit covers it, and returns the item
+// that readers now see. The operation needs no key. It returns the errors of the store for the
+// object itself, and ErrClaimed for the rest.
 func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
 	if err := at.check(&p, effectOf(op.Verb)); err != nil {
 		return nil, err

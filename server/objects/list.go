@@ -285,8 +285,8 @@ func (p *Page) Meta() *metav1.ListMeta {
 }
 
 const (
-	// firstItems is how many items of a long list are read before the answer starts. It is one more than a
-	// form weighs, so that a list of at most that many is complete.
+	// firstItems is the number of items of a long list that are read before the answer starts. It is one
+	// more than a form weighs, so that a list of at most that many is complete.
 	firstItems = 4096 + 1
 	// nextItems is the size of each further part.
 	nextItems = 1024

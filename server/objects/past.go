@@ -74,7 +74,7 @@ func (s *Store) Since(ctx context.Context, revision int64) (t time.Time, ok bool
 	return s.store.Since(ctx, revision)
 }
 
-// WrittenAt is when a revision was written; ok is false if that is no longer known.
+// WrittenAt returns when a revision was written; ok is false if that is no longer known.
 func (s *Store) WrittenAt(ctx context.Context, revision int64) (t time.Time, ok bool) {
 	if revision < 1 {
 		return t, false

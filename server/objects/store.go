@@ -87,7 +87,7 @@ func (s *Store) Now() time.Time { return s.store.Now() }
 // Revision returns the newest revision in the cache.
 func (s *Store) Revision() int64 { return s.cache.Revision() }
 
-// hintTime is how long a wait for a revision relies on hints, which take a few milliseconds.
+// hintTime is the time for which a wait for a revision relies on hints, which take a few milliseconds.
 const hintTime = 100 * time.Millisecond
 
 // WaitFor waits until the cache has a revision.
@@ -120,7 +120,7 @@ func (s *Store) CatchUp(ctx context.Context) error {
 	return s.WaitFor(ctx, head)
 }
 
-// futureWait is how long a read waits for a revision that this server has not reached.
+// futureWait bounds how long a read waits for a revision that this server has not reached.
 const futureWait = 3 * time.Second
 
 // Reach waits for some time until the cache has a revision that a reader named. Then its error is the 504 for

@@ -207,7 +207,7 @@ func TestOfServer(t *testing.T) {
 	}
 }
 
-// argument is what a call is given; a mention that is no call has none.
+// argument returns the argument of a call; "" for a mention that is no call.
 func argument(file *ast.File, fn ast.Expr) (text string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok && call.Fun == fn && len(call.Args) == 1 {

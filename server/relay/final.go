@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// mostEarly is how many informational responses (1xx) another server may send before its answer.
+// mostEarly bounds the informational responses (1xx) of another server before its answer.
 const mostEarly = 16
 
 // Final writes the answer of another server to a client. It drops informational responses: package

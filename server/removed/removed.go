@@ -6,7 +6,7 @@ package removed
 
 import "strings"
 
-// root is where the import paths begin.
+// root is the prefix of the import paths.
 const root = "github.com/rowlock/rowlock/server/removed/"
 
 // PackagePath is the import path that Kubernetes gave to a package below this one. Every other

@@ -58,7 +58,7 @@ func runGreeter(ctx context.Context, cfg *rest.Config) error {
 	}
 }
 
-// greet is what it does for one ConfigMap.
+// greet handles one ConfigMap.
 func greet(ctx context.Context, client kubernetes.Interface, key cache.ObjectName) error {
 	maps := client.CoreV1().ConfigMaps(key.Namespace)
 	m, err := maps.Get(ctx, key.Name, metav1.GetOptions{})

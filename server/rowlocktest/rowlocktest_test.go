@@ -36,7 +36,7 @@ func configMap(name string, data ...string) *corev1.ConfigMap {
 	return c
 }
 
-// names are those of the ConfigMaps in namespace default.
+// names returns the names of the ConfigMaps in namespace default.
 func names(t testing.TB, s *rowlocktest.Server) string {
 	t.Helper()
 	list, err := clients(t, s.Config()).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})

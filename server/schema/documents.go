@@ -79,7 +79,7 @@ type Others interface {
 	OpenAPI3() (hashes map[string]string, number uint64)
 	// ServeOpenAPI3 answers with one of them.
 	ServeOpenAPI3(w http.ResponseWriter, r *http.Request, path string)
-	// OpenAPI2 is what becomes a part of the document of version 2.
+	// OpenAPI2 returns its parts of the document of version 2.
 	OpenAPI2() (parts []*Swagger, number uint64)
 }
 
@@ -117,7 +117,7 @@ func packed(text []byte, now time.Time) (*document, error) {
 	return &document{packed: b, etag: fmt.Sprintf("%X", sha512.Sum512(text)), modified: now}, err
 }
 
-// state is what a document is to be made of now. What the catalogue or other servers have left behind
+// state returns what a document is made of now. What the catalogue or other servers have left behind
 // is forgotten. The caller holds mu.
 func (d *Documents) state(w wanted) state {
 	d.refresh()

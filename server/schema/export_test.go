@@ -98,13 +98,13 @@ func (d *Documents) Kept() (n int) {
 	return n
 }
 
-// MostWaiters is how many requests wait for documents at most.
+// MostWaiters bounds the requests that wait for documents.
 const MostWaiters = mostWaiters
 
 // Remembered is of how many documents of version 3 something is kept, be it a tag.
 func (d *Documents) Remembered() int { return len(d.documents) }
 
-// Waiting are those that do.
+// Waiting returns how many do.
 func (d *Documents) Waiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

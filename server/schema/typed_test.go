@@ -114,7 +114,7 @@ func (c *comparer) structure(path string, got, want *smd.Map) {
 	}
 }
 
-// laterDefaults are those that the types of newer releases declare.
+// laterDefaults are the defaults that the types of newer releases declare.
 var laterDefaults = map[string]bool{"ReplicationController.spec.minReadySeconds": true, "ReplicationController.spec.replicas": true}
 
 // lackedNames are the fields of any built-in kind that came after the release.

@@ -96,7 +96,7 @@ func sameThereAndBack(t *testing.T, catalogue *kinds.Catalogue, r *kinds.Resourc
 	}
 }
 
-// forms are those in which a stock server stores objects.
+// forms are the forms in which a stock server stores objects.
 var forms = []interface {
 	Encode(dst []byte, obj runtime.Object) ([]byte, error)
 }{protobuf.Codec{}, jsoncodec.New(jsoncodec.Settings{})}

@@ -41,8 +41,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// DefaultPrefix is where kube-apiserver keeps everything unless --etcd-prefix says
-// otherwise.
+// DefaultPrefix is the prefix of kube-apiserver's keys unless --etcd-prefix sets another.
 const DefaultPrefix = "/registry"
 
 // Storages of which more must be known than of others.

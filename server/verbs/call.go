@@ -82,10 +82,10 @@ func (h *Handler) weigh(c *Call, from codecs.Codec, body []byte, obj runtime.Obj
 	return h.hold(c, h.admissionWeight(c, body, weight))
 }
 
-// admissionWeight is what the gate counts for a body of the given weight. It counts more for a kind whose
-// objects take much processor time for their size: a definition of 160 KB takes 30 ms, so eight clients
-// that install definitions would occupy every processor. A short body may change a large object, all of
-// which is validated and written.
+// admissionWeight returns the weight in the gate of a body of the given weight. It counts more for a kind
+// whose objects take much processor time for their size: a definition of 160 KB takes 30 ms, so eight
+// clients that install definitions would occupy every processor. A short body may change a large object,
+// all of which is validated and written.
 func (h *Handler) admissionWeight(c *Call, body []byte, weight int64) int64 {
 	live := h.liveSize(c)
 	weight += budget.Copies(len(body)) + budget.Decoded(live)

@@ -24,7 +24,7 @@ func inNamespace(namespace, object string) string {
 	return strings.Replace(object, `"namespace":"ns"`, fmt.Sprintf(`"namespace":%q`, namespace), 1)
 }
 
-// listed is what tests look at in a list or a refusal.
+// listed has the fields of a list or a refusal that tests check.
 type listed struct {
 	Metadata metav1.ListMeta     `json:"metadata"`
 	Message  string              `json:"message"`

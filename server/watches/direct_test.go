@@ -25,7 +25,7 @@ import (
 // narrow is a listener whose connections hold little that their clients have not taken.
 type narrow struct{ net.Listener }
 
-// narrowest is what a socket holds on each side, about.
+// narrowest is about the number of bytes that a socket holds on each side.
 const narrowest = 128 << 10
 
 func (l narrow) Accept() (net.Conn, error) {

@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// namespaces are those of a cluster.
+// namespaces has the namespaces of a cluster.
 type namespaces map[string]string
 
 var errStore = errors.New("the store is away")

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
 
-// grants are what a user may do, as VERB NAMESPACE/RESOURCE/SUBRESOURCE/NAME.
+// grants are a user's rights, as VERB NAMESPACE/RESOURCE/SUBRESOURCE/NAME.
 type grants []string
 
 func (g grants) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {

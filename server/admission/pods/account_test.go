@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// only is the one object there is.
+// only finds a single object.
 type only struct{ kinds.Object }
 
 func (o only) Get(context.Context, string, string, string) (kinds.Object, error) {

@@ -59,8 +59,9 @@ func evaluator(e edition) (policy.Evaluator, error) {
 // root user and their /proc are those of the namespace.
 var isolated = []policy.CheckID{"procMount", "runAsNonRoot", "runAsUser"}
 
-// checks are those of the library, up to the newest version of the standards in the release. They include the
-// other differences between releases: the gate UserNamespacesPodSecurityStandards, and image volumes.
+// checks returns the checks of the library, up to the newest version of the standards in the release. They
+// include the other differences between releases: the gate UserNamespacesPodSecurityStandards, and image
+// volumes.
 func (e edition) checks() []policy.Check {
 	checks := policy.DefaultChecks()
 	for i := range checks {

@@ -42,7 +42,7 @@ func (c cluster) List(context.Context, string, string) ([]kinds.Object, error) {
 	return out, nil
 }
 
-// call is what came of one write.
+// call holds the outcome of one write.
 type call struct {
 	warnings []string
 	notes    map[string]string

@@ -66,7 +66,7 @@ func (m *mutators) admit(ctx context.Context, op admission.Operation, r *kinds.R
 	})
 }
 
-// change is what becomes of a ConfigMap with k: v, as JSON without the kind, or the error.
+// change returns a ConfigMap with k: v after its mutation, as JSON without the kind, or the error.
 func (m *mutators) change(ctx context.Context) (string, error) {
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns"}, Data: map[string]string{"k": "v"}}
 	if err := m.admit(ctx, admission.Create, m.catalogue.Lookup("", "v1", "configmaps"), obj, nil); err != nil {

@@ -186,8 +186,8 @@ func TestAuthorizerIsAskedOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkValidate is what policies add to a write: none at all, one with three
-// rules, and one that is for something else.
+// BenchmarkValidate measures the cost of policies for a write: none at all, one with three rules,
+// and one that does not match.
 func BenchmarkValidate(b *testing.B) {
 	three := `"validations":[{"expression":"object.data.size() < 9"},{"expression":"!has(object.data.secret)"},{"expression":"object.metadata.name.startsWith('a')"}]`
 	for name, set := range map[string]func(*cluster){

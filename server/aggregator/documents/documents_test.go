@@ -150,7 +150,7 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
-// says is what is known of a group version: "unknown", or its freshness and resources.
+// says describes a group version: "unknown", or its freshness and resources.
 func (w *world) says(gv string) string {
 	list, _ := w.Services()
 	for _, s := range list {

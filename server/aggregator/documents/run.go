@@ -27,7 +27,7 @@ type server struct {
 	trouble string        // that was logged last
 }
 
-// due is when something is to be done next, and how often it has failed.
+// due holds the time of the next attempt, and the number of failures.
 type due struct {
 	at       time.Time
 	failures int

@@ -18,7 +18,7 @@ import (
 
 var errPanic = errors.New("panic")
 
-// library is what the library makes of a patch.
+// library applies a patch with the library.
 func library(doc, patch string) (out []byte, err error) {
 	ops, err := librarypatch.DecodePatch([]byte(patch))
 	if err != nil {

@@ -159,7 +159,7 @@ func varied(r *rand.Rand, v any) any {
 	return v
 }
 
-// patchOf is what a manager applies to have obj.
+// patchOf returns the configuration that a manager applies to have obj.
 func patchOf(t *testing.T, r *kinds.Resource, obj kinds.Object) map[string]any {
 	var tree map[string]any
 	if err := json.Unmarshal([]byte(marshal(t, obj)), &tree); err != nil {

@@ -37,7 +37,7 @@ func (c *Common) texts() (t common) {
 
 func (t *common) sameLabels(u *common) bool { return t.values == u.values && t.keys == u.keys }
 
-// textOf is what TextAt reads, if anything.
+// textOf returns the text that TextAt reads; "" if there is none.
 func textOf(p *byte) string {
 	if p == nil {
 		return ""

@@ -191,7 +191,7 @@ func TestElectionsAreTriedAgain(t *testing.T) {
 	})
 }
 
-// asText is what a body says.
+// asText returns a body as text.
 func asText(body any) string {
 	data, _ := json.Marshal(body)
 	return string(data)

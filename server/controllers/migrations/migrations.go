@@ -54,7 +54,7 @@ type Restorer interface {
 }
 
 const (
-	// migrationAwaits is how much later than its migration a resource may be created: both may
+	// migrationAwaits bounds how much later than its migration a resource may be created: both may
 	// be in one manifest.
 	migrationAwaits = time.Minute
 	// migrationPasses limits the passes over a resource until a pass writes

@@ -207,7 +207,7 @@ func TestMigrationsThatFail(t *testing.T) {
 	}
 }
 
-// restorer is what migrations store objects by.
+// restorer stores objects for migrations.
 type restorer func(ctx context.Context, p permits.Permit, r *kinds.Resource, after sqlstore.Key) (objects.Restored, error)
 
 func (f restorer) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource, after sqlstore.Key) (objects.Restored, error) {

@@ -65,8 +65,8 @@ const (
 	emptyRest = 100 * time.Millisecond
 	// heavyFrom is from how many objects a namespace has much in it.
 	heavyFrom = 2000
-	// removalTick is how often the controller checks for deleted objects, while namespaces wait for that. A check reads one
-	// number of each kind.
+	// removalTick is the interval at which the controller checks for deleted objects, while namespaces wait for that. A
+	// check reads one number of each kind.
 	removalTick = 50 * time.Millisecond
 	// conflictRest is the delay before a retry after a conflict.
 	conflictRest = 10 * time.Millisecond

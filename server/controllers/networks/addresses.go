@@ -30,8 +30,8 @@ const (
 
 	// repairEvery is the interval of comparing Services and IPAddresses.
 	repairEvery = 3 * time.Minute
-	// addressGrace is how long an IPAddress may be without its Service: a client that creates it before the Service
-	// needs some time.
+	// addressGrace bounds how long an IPAddress may be without its Service: a client that creates it before the
+	// Service needs some time.
 	addressGrace = time.Minute
 )
 

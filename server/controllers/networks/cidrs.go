@@ -23,8 +23,8 @@ const (
 	CIDRSwitch    = "service-cidr-controller"
 	cidrFinalizer = "networking.k8s.io/service-cidr-finalizer"
 
-	// cidrGrace is how long an unused ServiceCIDR keeps its finalizer, so that every server knows by then that it is being
-	// deleted.
+	// cidrGrace is the time for which an unused ServiceCIDR keeps its finalizer, so that every server knows by then that
+	// it is being deleted.
 	cidrGrace = 10 * time.Second
 	// cidrsEvery is the resync period.
 	cidrsEvery = 10 * time.Minute

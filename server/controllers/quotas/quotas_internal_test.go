@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// settled is how long a controller leaves alone what a client has written, in tests about that.
+// settled is the time for which a controller does not change what a client has written, in tests about that.
 const settled = time.Second
 
 func runQuotas(settle time.Duration, change ...func(*Controller)) func(*controllertest.World) func(context.Context) error {

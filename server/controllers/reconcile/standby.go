@@ -16,8 +16,8 @@ import (
 // DefaultManagerLease is the Lease that a kube-controller-manager renews while it works.
 const DefaultManagerLease = "kube-system/kube-controller-manager"
 
-// mostLease is how long a Lease is valid at most without a renewal, so that a client that may write
-// it cannot stop the controllers for good with a single write of a duration of years.
+// mostLease bounds how long a Lease is valid without a renewal, so that a client that may write it
+// cannot stop the controllers for good with a single write of a duration of years.
 const mostLease = 5 * time.Minute
 
 // mostHolder limits the bytes of the holder's name in the log.

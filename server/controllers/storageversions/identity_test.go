@@ -20,7 +20,7 @@ import (
 
 const (
 	leaseObjects = "leases.coordination.k8s.io"
-	// hostVM is what a stock server calls itself on a host with the name vm.
+	// hostVM is the identity of a stock server on a host with the name vm.
 	hostVM = "apiserver-wlv32tlttr4jl3gtroqexyxapa"
 )
 

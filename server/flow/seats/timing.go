@@ -33,7 +33,7 @@ func (t *Timing) add(lasted time.Duration, much float64) {
 	t.Sum += much * float64(lasted)
 }
 
-// Timings are those of a level, as fractions of its present limits.
+// Timings are the times of a level, as fractions of its present limits.
 type Timings struct {
 	Seats   Timing // taken seats, of its seats
 	Running Timing // running requests, of its seats

@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema/gnostic3"
 )
 
-// schemas are what definitions of custom resources may say, and what built-in types have.
+// schemas has the schemas that definitions of custom resources may contain, and those of built-in types.
 var schemas = []string{
 	`{}`,
 	`{"type":"object","description":"d","title":"t","required":["a","","b"],"properties":{"a":{"type":"string"},"x-a":{"type":"integer"},"":{},"default":{"nullable":true}}}`,
@@ -47,7 +47,7 @@ func document(schema string) string {
 	return `{"openapi":"3.0.0","info":{"title":"Kubernetes","version":"v1"},"paths":{},"components":{"schemas":{"S":` + schema + `}}}`
 }
 
-// documents are what stands around schemas.
+// documents has documents that contain schemas.
 var documents = []string{
 	`{"openapi":"3.0.0","info":{"title":"t","version":"v","description":"d","summary":"s","termsOfService":"o","x-i":1,"contact":{"name":"n","url":"u","email":"e","x-c":2},"license":{"name":"n","url":"u","x-l":3}},"paths":{},"x-d":[4],
 	 "security":[{"BearerToken":[],"b":["c",""]},{}],"tags":[{"name":"n","description":"d","externalDocs":{"url":"u"},"x-t":5}],"externalDocs":{"url":"u"}}`,

@@ -1,10 +1,10 @@
 // Package stock has the initial objects of stock servers of each release, for tests that compare this server with
 // them.
 //
-// objects.json.gz is what a kube-apiserver 1.32.6, and a 1.36.2 that emulated each of the other
-// releases, answered to lists of their default objects, without what differs from cluster to cluster:
-// UIDs, times, revisions, managed fields, status, and the rules that ClusterRoles gather from others. It has
-// each release twice: with its default feature gates, and with those on that add roles or versions.
+// objects.json.gz has the answers of a kube-apiserver 1.32.6, and of a 1.36.2 that emulated each of the
+// other releases, to lists of their default objects, without what differs from cluster to cluster: UIDs,
+// times, revisions, managed fields, status, and the rules that ClusterRoles gather from others. It has each
+// release twice: with its default feature gates, and with those on that add roles or versions.
 package stock
 
 import (

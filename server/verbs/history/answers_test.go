@@ -35,8 +35,8 @@ func configmap(t *testing.T, s *servertest.Server, verb, value string) string {
 	return out.ResourceVersion
 }
 
-// written is when the ConfigMap c was written at a revision, by the clock of the database: this
-// machine's may say something else.
+// written returns when the ConfigMap c was written at a revision, by the clock of the database,
+// from which this machine's may differ.
 func written(t *testing.T, s *servertest.Server, revision string) time.Time {
 	t.Helper()
 	return read[history.Revision](t, s, item+"configmaps:c:"+revision).WrittenAt.Time

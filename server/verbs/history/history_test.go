@@ -64,7 +64,7 @@ var stores = map[string]func(t *testing.T) sqlstore.Driver{
 	},
 }
 
-// postgresql is the one server of this package's tests, started by the first that needs it.
+// postgresql is the one server of this package's tests; the first test that needs it starts it.
 var (
 	started    *pgtest.Server
 	databases  atomic.Int64

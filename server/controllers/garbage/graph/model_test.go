@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
 
-// model is what the graph promises, in the plainest way.
+// model is the reference implementation of the graph, as simple as possible.
 type model map[string]*object
 
 type object struct {
