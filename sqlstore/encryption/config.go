@@ -17,7 +17,7 @@ type configuration struct {
 	Resources  []rule `json:"resources"`
 }
 
-// rule says how some resources are encrypted.
+// rule defines how some resources are encrypted.
 type rule struct {
 	Resources []string   `json:"resources"`
 	Providers []provider `json:"providers"`

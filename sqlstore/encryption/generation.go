@@ -173,7 +173,7 @@ func (g *generation) ring(resource string) *ring {
 	return known.(*ring)
 }
 
-// covers says whether a rule of this or of an earlier version names a resource.
+// covers reports whether a rule of this or of an earlier version names a resource.
 func (g *generation) covers(resource string) bool {
 	if g.ring(resource) != nil {
 		return true

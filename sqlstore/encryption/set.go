@@ -29,7 +29,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption/kms"
 )
 
-// Config says where the configuration is.
+// Config locates the configuration.
 type Config struct {
 	Path       string
 	Reload     bool          // the file is read again when it changes
@@ -52,7 +52,7 @@ type Set struct {
 
 var _ sqlstore.Sealer = (*Set)(nil)
 
-// Check says whether something is well, by the name that a stock server gives it.
+// Check is a health check, with the name that a stock server gives it.
 type Check struct {
 	Name  string
 	Probe func(context.Context) error

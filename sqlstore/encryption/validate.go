@@ -86,7 +86,7 @@ func validateOverlap(at *field.Path, names []string) (errs field.ErrorList) {
 	return errs
 }
 
-// wrongName says why a resource cannot be named so.
+// wrongName returns why a resource cannot be named so.
 func wrongName(name string) string {
 	gr := schema.ParseGroupResource(name)
 	switch {

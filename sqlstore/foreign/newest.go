@@ -38,7 +38,7 @@ func (n *Newest[T]) Set(key []byte, at T) error {
 	return nil
 }
 
-// Delete says that a key is there no longer.
+// Delete records that a key was deleted.
 func (n *Newest[T]) Delete(key []byte) {
 	if _, known := n.at[string(key)]; known {
 		n.held -= int64(len(key)) + heldBeside

@@ -63,7 +63,7 @@ func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 	return out, nil
 }
 
-// check says whether all Ops of a Txn may be written.
+// check returns an error unless all Ops of a Txn may be written.
 func (a *applier) check(ops []sqlstore.Op) error {
 	grows := int64(0)
 	for i := range ops {

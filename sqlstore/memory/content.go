@@ -36,7 +36,7 @@ type content struct {
 	forking sync.Mutex // held while the trees are copied, which notes in them that they were
 }
 
-// mark says when a revision was written.
+// mark records when a revision was written.
 type mark struct {
 	revision int64
 	at       time.Time

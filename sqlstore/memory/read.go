@@ -82,7 +82,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore
 	return found, nil
 }
 
-// within says whether a row is of those that a request asks for, and ended whether none
+// within reports whether a row is of those that a request asks for, and ended whether none
 // behind it can be.
 func within(req *sqlstore.ScanRequest, r *sqlstore.Row) (ok, ended bool) {
 	switch {

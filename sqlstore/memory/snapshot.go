@@ -66,7 +66,7 @@ func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
 	return nil
 }
 
-// overtaken says that a write failed because another came first.
+// overtaken reports whether a write failed because another came first.
 func overtaken(err error) bool {
 	var exists *sqlstore.ExistsError
 	var conflict *sqlstore.ConflictError

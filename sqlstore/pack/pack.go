@@ -186,7 +186,7 @@ func addSum(sum uint32, value []byte) uint32 {
 	return crc32.Update(crc32.Update(sum, crc32.IEEETable, value), crc32.IEEETable, []byte{0})
 }
 
-// isText says that a value is shown as JSON by the views.
+// isText reports whether a value is shown as JSON by the views.
 func isText(value []byte) bool { return json.Valid(value) && utf8.Valid(value) }
 
 func appendWhole(out, value []byte) []byte {

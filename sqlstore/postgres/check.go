@@ -23,7 +23,7 @@ type surroundings struct {
 	pid                int64 // of the session at the server
 }
 
-// errShared says that sessions are not the driver's own.
+// errShared reports that sessions are not the driver's own.
 var errShared = errors.New("a pooler in transaction mode (such as PgBouncer) is in front of PostgreSQL, and sessions are shared with other clients:" +
 	" LISTEN and prepared statements do not work there; start with --postgres-feed=poll, or connect to a pool in session mode or to PostgreSQL itself")
 
@@ -116,7 +116,7 @@ func (d *Driver) ownSessions(ctx context.Context) error {
 	return nil
 }
 
-// unknownParameter says where a setting comes from that a server does not know.
+// unknownParameter returns where a setting comes from that a server does not know.
 func unknownParameter(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42704" && isNoServer(err) {

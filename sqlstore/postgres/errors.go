@@ -23,7 +23,7 @@ import (
 // will again.
 var errStandby = fmt.Errorf("%w: %w", sqlstore.ErrReadOnly, sqlstore.ErrUnavailable)
 
-// damaged says that PostgreSQL found its files to be.
+// damaged reports that PostgreSQL found its files damaged.
 var damaged = &sqlstore.CorruptError{Reason: "the database is damaged"}
 
 // byCode maps an SQLSTATE to a store error; classes have their first two characters. Two questions decide:
@@ -166,14 +166,14 @@ func isBroken(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
-// refused says that the server itself ended a statement, so that the rest of the
+// refused reports whether the server itself ended a statement, so that the rest of the
 // transaction, COMMIT among it, was not done. Anything worse leaves that open.
 func refused(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" && pg.Code != "40003"
 }
 
-// fenced says that qFence ended the transaction.
+// fenced reports whether qFence ended the transaction.
 func fenced(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "22012"

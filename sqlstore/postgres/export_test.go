@@ -112,7 +112,7 @@ func (d *Driver) Place() string { return d.line.known.identity.String() }
 // Reconnect gives up all connections.
 func (d *Driver) Reconnect() { d.pool.Reset() }
 
-// Synchronous says whether commits wait for a standby, as far as known.
+// Synchronous reports whether commits wait for a standby, as far as known.
 func (d *Driver) Synchronous() bool { return d.line.synchronous.Load() }
 
 // CheckPrimaries asks all hosts of the URL.

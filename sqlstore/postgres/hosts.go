@@ -171,7 +171,7 @@ func (h *hosts) refresh(c *pgconn.Config) {
 	c.Password, c.LookupFunc = now.Password, now.LookupFunc
 }
 
-// named says that a host has addresses that may change.
+// named reports whether a host has addresses that may change.
 func named(host string) bool { return !strings.HasPrefix(host, "/") && net.ParseIP(host) == nil }
 
 // find returns the server that accepts writes: the recent result, or that of a new search.

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// errLeadLost says that a batch was not written, because a lead on whose behalf it writes belongs to another process.
+// errLeadLost reports that a batch was not written, because a lead on whose behalf it writes belongs to another process.
 var errLeadLost = errors.New("a lead is lost")
 
 // led returns the leads on whose behalf a batch writes, and their holders. Txns of leads that this process has lost are

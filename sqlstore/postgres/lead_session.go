@@ -29,7 +29,7 @@ func sessionOf(holder string) (key int64, ok bool) {
 	return int64(n), err == nil
 }
 
-// beginSession says that a session is being made.
+// beginSession records that a session is being made.
 func (l *leads) beginSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,7 +38,7 @@ func (l *leads) beginSession() {
 	}
 }
 
-// setSession says whether the session has its lock.
+// setSession records whether the session has its lock.
 func (l *leads) setSession(has bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

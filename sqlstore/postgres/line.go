@@ -53,7 +53,7 @@ type line struct {
 	told    time.Time // when a refusal was logged last
 
 	number atomic.Int64 // of known
-	// synchronous says that commits waited for a standby when the bounds or the leads were read last, which is several times a
+	// synchronous means that commits waited for a standby when the bounds or the leads were read last, which is several times a
 	// second: one that is promoted then has every revision that a client was shown.
 	synchronous atomic.Bool
 	suspect     atomic.Bool  // known is another database than its row says
@@ -73,7 +73,7 @@ func (l *line) observe() (waits func(synchronous bool)) {
 	}
 }
 
-// judge says how a database stands to the one that is known. The caller holds mu.
+// judge compares a database with the known one. The caller holds mu.
 func (l *line) judge(p *place) standing {
 	k := l.known
 	// A connection to the promoted standby may have been made before another server wrote its row: then the

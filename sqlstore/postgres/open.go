@@ -293,7 +293,7 @@ func (d *Driver) closed() bool {
 	}
 }
 
-// Pool tells how the connections are used, for metrics.
+// Pool returns how the connections are used, for metrics.
 func (d *Driver) Pool() (total, idle, acquired, most int32) {
 	s := d.pool.Stat()
 	return s.TotalConns(), s.IdleConns(), s.AcquiredConns(), s.MaxConns()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPeer says whether the process at the other end of a socket runs as a user.
+// checkPeer checks that the process at the other end of a socket runs as a user.
 func checkPeer(conn *net.UnixConn, want string) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

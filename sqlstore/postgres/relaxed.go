@@ -16,7 +16,7 @@ import (
 // given revisions alone that were set aside before, durably; and where PostgreSQL has crashed, which the
 // row of kv_alive shows, the next server to commit goes on behind those: see examine.
 
-// relax says whether a batch may be sent as relaxed, and sees to it that revisions are set aside.
+// relax reports whether a batch may be sent as relaxed, and reserves revisions for it.
 func (d *Driver) relax(ctx context.Context, batch []sqlstore.Txn) bool {
 	if !d.relaxed.May(batch) {
 		return false

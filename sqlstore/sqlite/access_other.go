@@ -2,5 +2,5 @@
 
 package sqlite
 
-// denied says which permission this process lacks; here the error of the system has to do.
+// denied returns the permission that this process lacks; here nothing, as the error of the system has to suffice.
 func denied(string) string { return "" }

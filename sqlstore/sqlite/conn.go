@@ -52,7 +52,7 @@ func (c *conn) pragma(p string) error {
 	return nil
 }
 
-// setRelaxed says whether commits from here on leave the write-ahead log to a later sync, which
+// setRelaxed sets whether commits from here on leave the write-ahead log to a later sync, which
 // brings them to the disk in their order.
 func (c *conn) setRelaxed(relaxed bool) error {
 	if c.relaxed == relaxed {

@@ -53,10 +53,10 @@ func kindOf(code int) error {
 	return sqlstore.ErrRefused // a table that was renamed, a missing right
 }
 
-// errDamaged says that SQLite found its file to be.
+// errDamaged reports that SQLite found its file damaged.
 var errDamaged = &sqlstore.CorruptError{Reason: "the database file is damaged"}
 
-// isUnique says that a statement met the unique index of live keys.
+// isUnique reports whether a statement met the unique index of live keys.
 func isUnique(err error) bool {
 	return isCode(err, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 }
@@ -81,5 +81,5 @@ func codeOf(err error) (int, bool) {
 	return 0, false
 }
 
-// isIdle says that a ROLLBACK found no transaction: SQLite had ended it already.
+// isIdle reports whether a ROLLBACK found no transaction: SQLite had ended it already.
 func isIdle(err error) bool { return hasCode(err, sqlite3.SQLITE_ERROR) }

@@ -52,7 +52,7 @@ func (d *Driver) untilNext() time.Duration {
 	return d.cfg.PollInterval
 }
 
-// changed says that another connection has committed since the last call. An
+// changed reports whether another connection has committed since the last call. An
 // error counts as a change: the reader that looks will meet it again.
 func (d *Driver) changed() bool {
 	if !d.mu.TryLock() {

@@ -30,7 +30,7 @@ func floors(c *conn, b sqlstore.Bounds) (sqlstore.Floors, error) {
 	return sqlstore.ParseFloors(text(v[0]), b.Floor)
 }
 
-// check says whether a snapshot can be read, and whether it reaches into packs.
+// check returns an error if a snapshot cannot be read, and reports whether it reaches into packs.
 func check(c *conn, b sqlstore.Bounds, resource string, revision int64) (packed bool, err error) {
 	if revision >= b.Floor {
 		return false, b.Check(revision)

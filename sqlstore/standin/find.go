@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// ErrStranger says that an etcd answers which is not this package's.
+// ErrStranger reports that an etcd answered which is not this package's.
 var ErrStranger = errors.New("this is a real etcd, and not the etcd that comes with rowlock")
 
 const (

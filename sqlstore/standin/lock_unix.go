@@ -25,7 +25,7 @@ func alone(path string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// ownedBy says whose a file is.
+// ownedBy reports whether a user owns a file.
 func ownedBy(info fs.FileInfo, user int) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid == uint32(user)

@@ -144,7 +144,7 @@ func clone(r sqlstore.Row) sqlstore.Row {
 
 func (m *Memory) Resolve(context.Context) ([]sqlstore.Outcome, bool, error) { return nil, false, nil }
 
-// held says whether a row is part of the snapshot at a revision; 0 is now.
+// held reports whether a row is part of the snapshot at a revision; 0 is now.
 func held(r sqlstore.Row, revision int64) bool {
 	if revision == 0 {
 		return r.Superseded == 0

@@ -168,7 +168,7 @@ func RestatedBeneath(t *testing.T, d sqlstore.Driver, pack func(between func()) 
 	wantStates(t, d, keys, states)
 }
 
-// restates tells whether a driver can store the past in another form.
+// restates reports whether a driver can store the past in another form.
 func restates(t *testing.T, d sqlstore.Driver) bool {
 	t.Helper()
 	n, err := d.Restate(t.Context(), nil)

@@ -193,7 +193,7 @@ func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
 	}
 }
 
-// behind says that reading can go on after the damage: it is not where reading stopped the last time.
+// behind reports whether reading can go on after the damage: it is not where reading stopped the last time.
 func behind(c *sqlstore.CorruptError, after sqlstore.Cursor) bool {
 	by := c.Key.Compare(after.Key)
 	return c.Key != (sqlstore.Key{}) && (by > 0 || by == 0 && c.Revision > after.Revision)

@@ -35,7 +35,7 @@ const (
 	mostRest  = 200 * time.Millisecond
 )
 
-// need says that a run has no base.
+// need records that a run has no base.
 func (b *base) need(run int) { *b = base{run: run, wait1: firstWait} }
 
 // find looks for the newest base of a run.

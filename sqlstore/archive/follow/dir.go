@@ -137,7 +137,7 @@ func (l *Listing) complete(r *Run, newest bool) {
 	}
 }
 
-// misfit says why a segment does not go on where the one before it ends; empty: it does.
+// misfit returns why a segment does not go on where the one before it ends; empty: it does.
 func (s *Segment) misfit(before *Segment) string {
 	switch {
 	case before.Problem != "":

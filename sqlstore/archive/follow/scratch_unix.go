@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ours tells whether a file belongs to the user of this process.
+// ours reports whether a file belongs to the user of this process.
 func ours(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()

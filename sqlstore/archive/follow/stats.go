@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats says how a Follower goes.
+// Stats holds the figures of a Follower.
 type Stats struct {
 	Active    bool          // it follows; on other servers another does
 	Revision  int64         // the newest on the disk

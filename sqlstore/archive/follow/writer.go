@@ -163,7 +163,7 @@ func (w *writer) create(chain *sum, at time.Time) ([]byte, error) {
 	return text, nil
 }
 
-// end says that the segment is whole, and closes it.
+// end marks the segment as complete, and closes it.
 func (w *writer) end(at time.Time) error {
 	if w.f == nil {
 		return nil
@@ -184,7 +184,7 @@ func (w *writer) close() error {
 	return err
 }
 
-// kept says whether the segment is still where it was opened: a write to a file
+// kept returns an error unless the segment is still where it was opened: a write to a file
 // without a name would be gone with the process.
 func (w *writer) kept() error {
 	opened, err := w.f.Stat()

@@ -51,7 +51,7 @@ func NewV1(cfg Config) (*V1, error) {
 // Close ends the connection, and with it all calls.
 func (p *V1) Close() error { return p.close() }
 
-// Check says whether the plugin is well, as it was a moment ago.
+// Check returns whether the plugin was healthy a moment ago.
 func (p *V1) Check(ctx context.Context) error { return p.pulse.check(ctx) }
 
 func (p *V1) ask(ctx context.Context) error {

@@ -76,7 +76,7 @@ func newV2(cfg Config, client api.KeyManagementServiceClient, closing func() err
 // Close ends the connection, and with it all calls.
 func (p *V2) Close() error { return p.close() }
 
-// Check says whether the plugin is well, as it was a moment ago. It learns of new keys.
+// Check returns whether the plugin was healthy a moment ago. It learns of new keys.
 func (p *V2) Check(ctx context.Context) error { return p.pulse.check(ctx) }
 
 // Run keeps an eye on the plugin until ctx ends. Without it values are not sealed any

@@ -31,7 +31,7 @@ type place struct {
 	main, sub int64
 }
 
-// before tells whether a place lies before another.
+// before reports whether a place lies before another.
 func (p place) before(q place) bool { return p.main < q.main || p.main == q.main && p.sub < q.sub }
 
 func (p place) bytes() []byte {

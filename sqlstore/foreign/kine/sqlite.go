@@ -167,7 +167,7 @@ func copied(ctx context.Context, path string) (string, func() error, error) {
 	return target, cleanup, nil
 }
 
-// stamp tells whether a file was written to.
+// stamp changes when a file is written to.
 type stamp struct {
 	size int64
 	at   time.Time

@@ -244,7 +244,7 @@ func (p *Proxy) accept() {
 // half passes half of a long request.
 func (p *Proxy) half(b []byte) ([]byte, bool) { return b[:len(b)/2], long(b) }
 
-// long says that a request is a batch, and no question whether a connection lives.
+// long reports whether a request is a batch, rather than a check of the connection.
 func long(b []byte) bool { return len(b) > 400 }
 
 // noCommit drops an answer in which a COMMIT is reported done.
