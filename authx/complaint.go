@@ -9,7 +9,7 @@ import (
 // between.
 const complainAgain = time.Minute
 
-// Complaint says that something does not work: once when that begins, and not for every
+// Complaint reports that something does not work: once when that begins, and not for every
 // request that meets it. It may be said again once it has worked in between.
 type Complaint struct {
 	Say   func(error)

@@ -25,7 +25,7 @@ type Gate struct {
 	by     map[any]int // only of those that are inside
 }
 
-// GateConfig says how wide a Gate is.
+// GateConfig sets the bounds of a Gate.
 type GateConfig struct {
 	What string // is waited for, in errors
 	All  int    // at once

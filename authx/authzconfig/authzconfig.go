@@ -62,7 +62,7 @@ type Webhook struct {
 	conditions webhook.Conditions // compiled
 }
 
-// Cache says whether answers are cached: they are unless a file says that they are not.
+// Cache sets whether answers are cached: they are unless a file disables it.
 type Cache struct{ set, off bool }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -73,7 +73,7 @@ func (c *Cache) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// ConnectionInfo says where the kubeconfig of a webhook is.
+// ConnectionInfo locates the kubeconfig of a webhook.
 type ConnectionInfo struct {
 	Type           string  `json:"type"`
 	KubeConfigFile *string `json:"kubeConfigFile"`

@@ -12,7 +12,7 @@ import (
 // be acceptable by then.
 const again = time.Minute
 
-// ErrSame says that a new version of a file has the same settings as the one in use.
+// ErrSame reports that a new version of a file has the same settings as the one in use.
 var ErrSame = errors.New("nothing new")
 
 // Follower applies the versions of one file as they appear. It waits until a file is completely

@@ -26,7 +26,7 @@ type Provider struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
-// Issuer says where tokens come from and for whom they are.
+// Issuer identifies the issuer and the audiences of tokens.
 type Issuer struct {
 	URL                  string   `json:"url"`
 	DiscoveryURL         *string  `json:"discoveryURL,omitempty"`

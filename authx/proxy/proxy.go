@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/authx/clientcert"
 )
 
-// Config says which headers count, and whose.
+// Config defines which headers count, and whose.
 type Config struct {
 	Roots        func() *x509.CertPool // authorities of proxies' certificates
 	AllowedNames []string              // their common names; none: any

@@ -59,7 +59,7 @@ type Lookup interface {
 	Secret(ctx context.Context, namespace, name string) (s Secret, found bool, err error)
 }
 
-// Config says which tokens are good.
+// Config defines which tokens are valid.
 type Config struct {
 	Issuers    []string // whose tokens are taken; the first issues
 	Keys       Keys

@@ -54,7 +54,7 @@ const (
 	maxHint = int64(24 * time.Hour / time.Second)
 )
 
-// Config says where the signer is.
+// Config locates the signer.
 type Config struct {
 	Socket  string        // a path, or @ and a name
 	Timeout time.Duration // of a question for keys; 0: a minute
