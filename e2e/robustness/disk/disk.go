@@ -77,7 +77,7 @@ func (d *Disk) Slow(most time.Duration) error {
 // how many of those asked for before did not come.
 func (d *Disk) FailSyncs(n int) (left int, err error) { return d.command("fail", int64(n)) }
 
-// Full says whether files can grow no more.
+// Full sets whether files can no longer grow.
 func (d *Disk) Full(on bool) error {
 	n := int64(0)
 	if on {

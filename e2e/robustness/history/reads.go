@@ -22,7 +22,7 @@ type Page struct {
 	Rest    *int   `json:"rest,omitempty"` // how many items the server says follow
 }
 
-// Match says which state a list asks for.
+// Match defines which state a list asks for.
 type Match string
 
 // Matches. Latest is a list without a version.

@@ -667,7 +667,7 @@ func (w *world) past(s *server, a uint32) {
 	})
 }
 
-// complete says whether a watcher has what there is.
+// complete reports whether a watcher has what there is.
 func (w *world) complete(x *watcher) bool {
 	want := map[sqlstore.Key]string{}
 	for _, e := range w.truth.list(x.wish, w.head()) {

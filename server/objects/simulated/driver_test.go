@@ -281,7 +281,7 @@ func (m *commit) run(w *world, on *memory.Driver) error {
 	return nil
 }
 
-// lost says whether a commit is in a history that a failover has ended.
+// lost reports whether a commit is in a history that a failover has ended.
 func (m *commit) lost(w *world) bool {
 	for _, out := range m.out {
 		if len(out.Revisions) > 0 && w.truth.lost(out.Revisions[0], w.head()) {

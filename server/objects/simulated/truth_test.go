@@ -38,7 +38,7 @@ type truth struct {
 // goesOn.
 type failover struct{ found, goesOn int64 }
 
-// lost says whether a revision is not in the history of another one.
+// lost reports whether a revision is not in the history of another one.
 func (t *truth) lost(revision, of int64) bool {
 	for _, b := range t.breaks {
 		if b.found < revision && revision <= b.goesOn && of >= b.goesOn {
@@ -70,7 +70,7 @@ func (t *truth) state(key sqlstore.Key, revision int64) *entry {
 	return t.at(all[i-1])
 }
 
-// sometime says whether what holds for the live entry of a key (nil: none) held at a revision from one to another.
+// sometime reports whether what holds for the live entry of a key (nil: none) held at a revision from one to another.
 func (t *truth) sometime(key sqlstore.Key, from, to int64, holds func(*entry) bool) bool {
 	if holds(t.state(key, from)) {
 		return true
@@ -146,7 +146,7 @@ func between(s, from, to string) string {
 	return s
 }
 
-// wants says whether the client selects the object of an entry.
+// wants reports whether the client selects the object of an entry.
 func (w wish) wants(e *entry) bool {
 	return e != nil && e.key.Resource == w.resource && (w.namespace == "" || w.namespace == e.key.Namespace) && (w.name == "" || w.name == e.key.Name) &&
 		(w.label == "" || w.label == between(e.value, `"app":"`, `"`)) && (w.node == "" || w.node == between(e.value, `"nodeName":"`, `"`))
@@ -219,12 +219,12 @@ func (t *truth) list(w wish, revision int64) (all []*entry) {
 	return all
 }
 
-// same says whether an item is a value at a revision.
+// same reports whether an item is a value at a revision.
 func same(it *cache.Item, revision int64, value string) bool {
 	return it.Revision == revision && it.Err() == nil && strings.Replace(string(it.JSON()), fmt.Sprintf(`"resourceVersion":"%d",`, revision), "", 1) == value
 }
 
-// differs says how a list differs from the state at a revision; "": not.
+// differs returns how a list differs from the state at a revision; "" if it does not.
 func (t *truth) differs(w wish, items []*cache.Item, revision int64) string {
 	want := t.list(w, revision)
 	for i := range max(len(items), len(want)) {

@@ -192,7 +192,7 @@ func (s *server) job(w *world) func(context.Context) {
 	}
 }
 
-// over says that all goroutines of a server have ended.
+// over reports whether all goroutines of a server have ended.
 func (s *server) over() bool {
 	select {
 	case <-s.ended:
@@ -446,7 +446,7 @@ func (w *world) notify() (notified bool) {
 	return notified
 }
 
-// excused says whether an error is a fault of the database, or of the request's end, and promises nothing.
+// excused reports whether an error is a fault of the database, or of the request's end, and promises nothing.
 func excused(err error) bool {
 	for _, e := range []error{sqlstore.ErrUnavailable, sqlstore.ErrBusy, sqlstore.ErrClosed, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, e) {

@@ -89,7 +89,7 @@ func (r *Report) Growing() (list []*Measure) {
 // Faults counts the measures that grow, and what else is wrong.
 func (r *Report) Faults() int { return len(r.Growing()) + len(r.Wrong) }
 
-// Growth says how a measure grows.
+// Growth describes how a measure grows.
 func (m *Measure) Growth() string {
 	v := m.Verdict
 	return fmt.Sprintf("%s grew from %s to %s (medians of the first and the last third), and may grow by %s; it goes on by %s a minute", m.Name, m.Unit.Show(v.First), m.Unit.Show(v.Last), m.Unit.Show(v.Allowed), m.Unit.Show(v.Slope*60))
