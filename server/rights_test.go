@@ -104,7 +104,7 @@ func (c *cluster) configure(cfg *server.Config) {
 	maps.Copy(cfg.Special, reviews.Handlers(reviews.Config{Authorizer: c.z, Rules: authx.AlwaysDeny{}}))
 }
 
-// may says what the user may do from now on.
+// may replaces the rights of the user.
 func (c *cluster) may(list ...right) { c.z.has.Store(&list) }
 
 // begun is a client that goes once it has seen how an endless answer begins: with its

@@ -38,7 +38,7 @@ func FuzzPartial(f *testing.F) {
 	})
 }
 
-// count returns how often a name stands in an object.
+// count returns how often a name occurs in an object.
 func count(data []byte, want string) (n int) {
 	scan.Loose.Members(data, scan.Space(data, 0), func(name scan.Name, at int) (int, bool) {
 		if string(name.In(data)) == want {

@@ -35,13 +35,13 @@ const (
 	pingTimeout      = 15 * time.Second
 )
 
-// ResolveError says that the Service of an APIService leads nowhere.
+// ResolveError reports that the Service of an APIService leads nowhere.
 type ResolveError struct{ Err error }
 
 func (e *ResolveError) Error() string { return e.Err.Error() }
 func (e *ResolveError) Unwrap() error { return e.Err }
 
-// ConfigError says that an APIService does not describe a server that could be called.
+// ConfigError reports that an APIService does not describe a server that could be called.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }

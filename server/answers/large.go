@@ -18,7 +18,7 @@ func NewRoom(sizes budget.Sizes) *fair.Gate {
 // formWeight bounds the memory of a large object's answer per stored byte, if the answer does not have its stored bytes.
 const formWeight = 8
 
-// asStored says that an answer has the stored bytes of an item.
+// asStored reports whether an answer has the stored bytes of an item.
 func (q *Request) asStored(as codecs.Form, it *cache.Item) bool {
 	return as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Err() == nil && objects.Clean(q.Resource, it)
 }

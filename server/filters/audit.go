@@ -21,9 +21,9 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Audited says how to record answers in their forms.
+// Audited defines how to record answers in their forms.
 type Audited struct {
-	// Objects says whether the answers to a request are objects of this server. Events have no answers of other servers or of
+	// Objects reports whether the answers to a request are objects of this server. Events have no answers of other servers or of
 	// pods, and no texts.
 	Objects func(*request.Info) bool
 	// JSON returns the function that turns an answer of a media type into JSON, or nil for a media type without objects. Its

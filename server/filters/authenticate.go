@@ -23,7 +23,7 @@ func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
 	}
 }
 
-// authenticated says whether the user is authenticated. If not, it answers 401, or 429 if the authenticator has no room.
+// authenticated reports whether the user is authenticated. If not, it answers 401, or 429 if the authenticator has no room.
 func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	who, mine, err := a.Authenticate(r)
 	r.Header.Del("Authorization")

@@ -56,7 +56,7 @@ func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 	}
 }
 
-// authorized says whether the request is allowed, and answers it if not.
+// authorized reports whether the request is allowed, and answers it if not.
 func authorized(z authx.Authorizer, log *slog.Logger, failed *ratelog.Line, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
 	a := Attributes(s)

@@ -301,7 +301,7 @@ func (q *question) subject() *authx.Identity {
 	return &who
 }
 
-// nameAlone says whether the headers name a user, and nothing else.
+// nameAlone reports whether the headers name a user, and nothing else.
 func nameAlone(who *authx.Identity) bool {
 	return who.UID == "" && len(who.Groups) == 0 && len(who.Extra) == 0
 }

@@ -140,7 +140,7 @@ func (w *timely) begin() {
 	_, _ = io.WriteString(w.ResponseWriter, tooLate)
 }
 
-// first says that the answer begins now, after the deadline.
+// first begins the answer, and reports whether that was after the deadline.
 func (w *timely) first() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -43,7 +43,7 @@ type claim struct {
 	text       string // as a stock server prints it in an error
 }
 
-// Impersonation says how the headers are answered.
+// Impersonation defines how the headers are answered.
 type Impersonation struct {
 	// Constrained allows it in the modes of constrained impersonation too.
 	Constrained bool
@@ -188,7 +188,7 @@ func connection(ctx context.Context) any {
 	return nil
 }
 
-// impersonates says whether the request has a header of impersonation.
+// impersonates reports whether the request has a header of impersonation.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, "Impersonate-") {

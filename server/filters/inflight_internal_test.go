@@ -44,7 +44,7 @@ func newLimited(l Limits) *limited {
 	return f
 }
 
-// left says that nothing has seats, waits for them or counts for a user.
+// left fails the test if anything has seats, waits for them or counts for a user.
 func (f *limited) left(t *testing.T) {
 	t.Helper()
 	if running, waiting, users := f.Flows.Seats.Usage(); running+waiting+users != 0 {

@@ -116,7 +116,7 @@ func (c *conn) windowUpdate(id uint32, n int64) error {
 	return nil
 }
 
-// idleStreamLocked says that a stream has not been opened (RFC 9113, 5.1).
+// idleStreamLocked reports whether a stream has not been opened (RFC 9113, 5.1).
 func (c *conn) idleStreamLocked(id uint32) bool { return id%2 == 0 || id > c.lastStream && !c.goneAway }
 
 // rstStream ends a request that the client has cancelled.
@@ -223,7 +223,7 @@ func (r *closedStreams) add(id uint32, reset bool) {
 	r.next++
 }
 
-// find says whether a stream is among them, and whether the server has reset it.
+// find reports whether a stream is among them, and whether the server has reset it.
 func (r *closedStreams) find(id uint32) (known, reset bool) {
 	for _, one := range r.ids {
 		if one&^resetBit == id {

@@ -318,7 +318,7 @@ func validName(name string) bool {
 	return httpguts.ValidHeaderFieldName(name) && strings.ToLower(name) == name
 }
 
-// validField says whether a field is valid in trailers; pseudo-headers are not.
+// validField reports whether a field is valid in trailers; pseudo-headers are not.
 func validField(f *hpack.HeaderField) bool {
 	return validName(f.Name) && httpguts.ValidHeaderFieldValue(f.Value)
 }

@@ -103,7 +103,7 @@ func (a *response) WriteHeader(code int) {
 	a.buffer.headers.addAll(a.header, "")
 }
 
-// hasBody says whether the status allows a body.
+// hasBody reports whether the status allows a body.
 func (a *response) hasBody() bool {
 	return a.code != http.StatusNoContent && a.code != http.StatusNotModified
 }

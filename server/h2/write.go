@@ -144,7 +144,7 @@ func (c *conn) signalAllLocked() {
 	}
 }
 
-// fullLocked says that responses have to wait for the queue.
+// fullLocked reports whether responses have to wait for the queue.
 func (c *conn) fullLocked() bool {
 	return c.blocked || c.out != nil && len(*c.out) >= outMax
 }

@@ -107,7 +107,7 @@ func (c *Catalogue) Set(resources []*Resource) {
 	c.table.Store(t)
 }
 
-// shadowed says that a custom resource would be taken for a built-in one.
+// shadowed reports whether a custom resource would be taken for a built-in one.
 func (t *table) shadowed(r *Resource) bool {
 	if t.own[r.GroupResource()] {
 		return true

@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Deprecation says that clients should no longer use a version of a resource.
+// Deprecation marks a version of a resource that clients should no longer use.
 type Deprecation struct {
 	Warning string // for the Warning header
 	Removed string // the release without it, like "1.33"; "" if that is not decided

@@ -17,7 +17,7 @@ func DropEmpty(obj Object) {
 	emptiesOf(v.Type().Elem()).drop(v.Elem())
 }
 
-// empties says where in a type such fields are. Nil: nowhere.
+// empties locates such fields in a type; nil if there are none.
 type empties struct {
 	fields []emptyField // of a struct
 	elem   *empties     // of a list or a pointer

@@ -36,7 +36,7 @@ type Schema interface {
 	ToStore(ctx context.Context, obj Object) (Object, error)
 	// Ready waits until the parts of the schema that a user's write needs are available.
 	Ready(ctx context.Context, user string) error
-	// CallsWebhook says that a webhook converts objects, which takes time and may change labels.
+	// CallsWebhook reports whether a webhook converts objects, which takes time and may change labels.
 	CallsWebhook() bool
 }
 

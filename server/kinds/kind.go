@@ -76,17 +76,17 @@ type Resource struct {
 	// Schema processes the objects of a version of a custom resource on their way from clients and from the
 	// store. Nil for built-in kinds, which have a Go type.
 	Schema Schema
-	// Ending says that the definition of a custom resource is being deleted: nothing new
+	// Ending means that the definition of a custom resource is being deleted: nothing new
 	// is made any more.
 	Ending bool
-	// Reserved says that a resource with a Schema comes from no definition but with the server.
+	// Reserved means that a resource with a Schema comes from no definition but with the server.
 	// No definition can take its place or join its version, and its group comes last.
 	Reserved bool
 
 	// Gate is the feature gate without which clients do not see the resource, whatever --runtime-config says;
 	// "" for most.
 	Gate string
-	// Off says that clients do not see the resource. Its objects stay, and the server
+	// Off means that clients do not see the resource. Its objects stay, and the server
 	// itself reads and writes them.
 	Off bool
 }
@@ -110,10 +110,10 @@ type Storage struct {
 	// Laborious is the number of bytes from which a body takes so much work to check that requests with such
 	// take turns, however little it weighs; 0: none is.
 	Laborious int
-	// Uncached says that a stock server reads the collection from etcd alone, which calls a
+	// Uncached means that a stock server reads the collection from etcd alone, which calls a
 	// malformed resourceVersion the client's mistake, and not from a cache, which fails.
 	Uncached bool
-	// KeepEmpty says that empty lists and maps are stored as they are; see DropEmpty.
+	// KeepEmpty means that empty lists and maps are stored as they are; see DropEmpty.
 	KeepEmpty bool
 	Strategy
 }
@@ -128,13 +128,13 @@ type SelectableField struct {
 	Func    func(encoded []byte) string
 }
 
-// Strategy says how objects of a storage behave on their way in. Nil functions
+// Strategy defines how objects of a storage behave on their way in. Nil functions
 // do nothing. Functions get objects in the stored version and must not keep them.
 // Name, namespace, UID, timestamps, finalizers, managedFields and the validation of
 // metadata are no matter of strategies: server/writes handles them for all kinds.
 type Strategy struct {
 	ValidateName func(name string, prefix bool) []string
-	// NameIsBase says that an object without a name gets its generateName as the name, with no
+	// NameIsBase means that an object without a name gets its generateName as the name, with no
 	// random suffix.
 	NameIsBase bool
 	Meta       *MetaRules // how metadata is checked; nil: UsualMeta
@@ -168,7 +168,7 @@ type Strategy struct {
 	// Terminate marks an object that is deleted for the first time: it stays until its
 	// finalizers are gone. Nil for kinds that need no such mark.
 	Terminate func(obj Object, now time.Time)
-	// TerminateRecordsPropagation says that the mark also records the requested propagation
+	// TerminateRecordsPropagation means that the mark also records the requested propagation
 	// policy, as finalizers.
 	TerminateRecordsPropagation bool
 	// Held reports whether something other than its finalizers keeps a terminating object, which is deleted
@@ -259,7 +259,7 @@ type Subresource struct {
 	// Update makes the subresource write the parent (status, ephemeralcontainers, resize, approval,
 	// finalize). Its PrepareForUpdate copies the fields that the endpoint may not change from old.
 	Update *Strategy
-	// NoTable says that the parent is not answered as a Table here.
+	// NoTable means that the parent is not answered as a Table here.
 	NoTable bool
 	// Scale maps autoscaling/v1 Scale to the parent.
 	Scale *ScaleMapping
@@ -269,7 +269,7 @@ type Subresource struct {
 
 // ScaleMapping reads and writes replicas.
 type ScaleMapping struct {
-	// Check says why an object has no scale; nil: every object has one.
+	// Check returns why an object has no scale; nil: every object has one.
 	Check       func(Object) error
 	Replicas    func(Object) (spec, status int32)
 	SetReplicas func(Object, int32)
@@ -277,7 +277,7 @@ type ScaleMapping struct {
 	// AnyNumber leaves the check of the number to the kind's own rules; otherwise it must not be negative.
 	AnyNumber    bool
 	ReplicasPath []string // "spec", "replicas": for field ownership
-	// NamesParent says that a read of the scale of an absent object names the object, whatever the release.
+	// NamesParent means that a read of the scale of an absent object names the object, whatever the release.
 	NamesParent bool
 }
 
@@ -289,7 +289,7 @@ type Columns struct {
 	Cells func(obj Object, now time.Time) []any
 	// Conditions returns those of the row ("Completed"); nil for most kinds.
 	Conditions func(obj Object) []metav1.TableRowCondition
-	// Repeated says that every event of a watch defines the columns, and not the
+	// Repeated means that every event of a watch defines the columns, and not the
 	// first alone.
 	Repeated bool
 	// Order compares two objects of a list, whose rows it sorts; nil keeps the

@@ -5,13 +5,13 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // The API's treatment of a kind. A stock server treats built-in kinds and custom ones differently in some
 // respects that clients see; each difference has a method here.
 
-// custom says that the resource is served from a schema at run time.
+// custom reports whether the resource is served from a schema at run time.
 func (r *Resource) custom() bool { return r.Schema != nil }
 
 // defined reports whether the resource comes from a CustomResourceDefinition.
 func (r *Resource) defined() bool { return r.custom() && !r.Reserved }
 
-// whole says that a subresource is another way to read or write the object itself; so
+// whole reports whether a subresource is another way to read or write the object itself; so
 // is no subresource.
 func whole(sub *Subresource) bool { return sub == nil || sub.Update != nil }
 

@@ -71,7 +71,7 @@ type Status[T Object] struct {
 	ByCreate, ByUpdate bool
 
 	Meta *MetaRules
-	// KeepsMetadata says that writes of the status leave the metadata as it is.
+	// KeepsMetadata means that writes of the status leave the metadata as it is.
 	KeepsMetadata bool
 	// Prepare makes further changes before validation; the spec is that of old.
 	Prepare      func(obj, old T)

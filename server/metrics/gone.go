@@ -110,7 +110,7 @@ func (c *customs) forget(catalogue *kinds.Catalogue) {
 	}
 }
 
-// catalogued says what the catalogue has, by any labels.
+// catalogued looks up resources in the catalogue by any labels.
 type catalogued struct {
 	*kinds.Catalogue
 	grouped map[schema.GroupResource]bool

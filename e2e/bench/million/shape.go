@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Shape says how large the cluster is, and which one of that size it is.
+// Shape defines the size of the cluster, and with Seed one cluster of that size.
 type Shape struct {
 	Pods int
 	Seed uint64 // names, addresses and digests follow from it

@@ -54,7 +54,7 @@ func (c *chart) svg() string {
 	return b.String()
 }
 
-// legend says which color is whose, and what the lines on the bars are.
+// legend draws the names of the colors, and the meaning of the lines on the bars.
 func (c *chart) legend(b *strings.Builder) {
 	x := left
 	for i, name := range c.series {

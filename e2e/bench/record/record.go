@@ -30,7 +30,7 @@ type Run struct {
 	Figures []Figure `json:"figures"`
 }
 
-// Better says which of two values of a figure is the good one.
+// Better defines whether a higher or a lower value of a figure is better.
 type Better string
 
 // A figure may also be neither: a size that just is so.

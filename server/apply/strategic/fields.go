@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// field says how a field is merged.
+// field defines how a field is merged.
 type field struct {
 	typ      reflect.Type // of the object, or of a list's items
 	strategy string       // "merge", "replace" or ""

@@ -137,7 +137,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// check says why b is not one JSON object.
+// check returns an error unless b is one JSON object.
 func check(b []byte) error {
 	i := scan.Space(b, 0)
 	if i >= len(b) || b[i] != '{' {

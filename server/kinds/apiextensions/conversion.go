@@ -137,7 +137,7 @@ func validateReviews(versions []string, t tolerance, p *field.Path) (errs field.
 	return errs
 }
 
-// certificates says why a bundle holds none, nil if it holds any.
+// certificates returns why a bundle holds none, nil if it holds any.
 func certificates(bundle []byte) error {
 	if x509.NewCertPool().AppendCertsFromPEM(bundle) {
 		return nil

@@ -63,7 +63,7 @@ func (w *plainWalk) root(s *apiext.JSONSchemaProps) (parts plainParts, ok bool) 
 	return w.node(s)
 }
 
-// says says that a schema says nothing but a type.
+// says reports whether a schema says nothing but a type.
 func (w *plainWalk) says(s *apiext.JSONSchemaProps, typ string) bool {
 	if s.Type != typ {
 		return false
@@ -147,13 +147,13 @@ func withDefaults(s *apiext.JSONSchemaProps, properties map[string]apiext.JSONSc
 	return &some
 }
 
-// plainKeywords says that a schema has no keyword of those that may not be there, or not everywhere.
+// plainKeywords reports whether a schema has no keyword of those that may not be there, or not everywhere.
 func plainKeywords(s *apiext.JSONSchemaProps) bool {
 	return s.ID == "" && s.Schema == "" && s.Ref == nil && s.PatternProperties == nil && s.Dependencies == nil && s.AdditionalItems == nil && s.Definitions == nil &&
 		!s.UniqueItems && s.Not == nil && len(s.AllOf) == 0 && len(s.OneOf) == 0 && !s.XEmbeddedResource
 }
 
-// plainTypes says that a schema has a type, and parts as that type has them.
+// plainTypes reports whether a schema has a type, and parts as that type has them.
 func (w *plainWalk) plainTypes(s *apiext.JSONSchemaProps) bool {
 	keeps := s.XPreserveUnknownFields != nil
 	if keeps && !*s.XPreserveUnknownFields || s.XIntOrString && (keeps || s.Type != "") {
@@ -174,7 +174,7 @@ func (w *plainWalk) plainTypes(s *apiext.JSONSchemaProps) bool {
 	return (s.Items != nil) == (s.Type == "array") && (s.Items == nil || s.Items.Schema != nil && len(s.Items.JSONSchemas) == 0)
 }
 
-// plainLists says that lists and maps may merge as the schema says.
+// plainLists reports whether lists and maps may merge as the schema says.
 func plainLists(s *apiext.JSONSchemaProps) bool {
 	if s.XListType == nil && s.XListMapKeys == nil && s.XMapType == nil {
 		return true

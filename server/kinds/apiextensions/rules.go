@@ -181,7 +181,7 @@ func (w *walk) charge(p *field.Path, what string, cost uint64) {
 	w.cost.add(p, cost)
 }
 
-// tooCostly says by how much a cost is above its limit.
+// tooCostly returns by how much a cost is above its limit.
 func tooCostly(what string, cost, limit uint64) string {
 	factor := fmt.Sprintf("%.1fx", float64(cost)/float64(limit))
 	if times := float64(cost) / float64(limit); times > 100 {

@@ -36,7 +36,7 @@ type tolerance struct {
 	texts schemaTexts // by which schemas that passed before are known
 }
 
-// none says that nothing is tolerated in the schema of a version.
+// none reports whether nothing is tolerated in the schema of a version.
 func (t *tolerance) none(version string) bool {
 	loose := t.noSchema || t.looseSchema || t.oddTypes || t.unprunedDefaults || t.looseSets || t.looseKeys
 	return !loose && t.rules.Len() == 0 && t.messages.Len() == 0 && !t.unchanged.Has(version)

@@ -59,7 +59,7 @@ func defaultAPIService(s *apiregistrationv1.APIService) {
 	}
 }
 
-// LocalCondition says that a group version which this server itself serves is available.
+// LocalCondition returns the condition Available of a group version that this server itself serves.
 func LocalCondition(now metav1.Time) apiregistrationv1.APIServiceCondition {
 	return apiregistrationv1.APIServiceCondition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, LastTransitionTime: now,

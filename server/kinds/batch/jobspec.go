@@ -72,7 +72,7 @@ func (r jobRules) dropDisabled(s, old *batchv1.JobSpec) {
 	}
 }
 
-// options says which rules of a Job are relaxed on an update.
+// options defines which rules of a Job are relaxed on an update.
 type options struct {
 	template      podspec.Options
 	keepSelector  bool // the old selector has values that are not valid

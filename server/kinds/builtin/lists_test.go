@@ -129,7 +129,7 @@ func countingBinary(t *testing.T) string {
 	return binary
 }
 
-// count says how often each statement runs in a walk of lists of n items.
+// count returns how often each statement runs in a walk of lists of n items.
 func count(t *testing.T, binary string, n int, gates string) (map[string]int, error) {
 	profile := filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d", gates, n))
 	walk := exec.CommandContext(t.Context(), binary, "-test.run=^TestListsAreLinear$", "-test.v", "-test.coverprofile="+profile)
@@ -256,7 +256,7 @@ func (p place) step(name string, kind reflect.Type) place {
 	return p
 }
 
-// leaf says which types are written as one value.
+// leaf reports whether a type is written as one value.
 func leaf(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](), reflect.TypeFor[resource.Quantity](),

@@ -100,7 +100,7 @@ func validateAnchors(text string) field.ErrorList {
 	return errs
 }
 
-// anchorProblem says why a block is no trust anchor.
+// anchorProblem returns why a block is no trust anchor.
 func anchorProblem(block *pem.Block) string {
 	if block.Type != "CERTIFICATE" {
 		return "has bad block type: " + block.Type

@@ -160,5 +160,5 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// off says that no gate is on, in release 1.32.
+// off enables no gate, in release 1.32.
 func off(string) bool { return false }

@@ -158,7 +158,7 @@ func validateUserAnnotations(annotations map[string]string, p *field.Path) field
 	return errs
 }
 
-// keyFault says why a public key is of no use.
+// keyFault returns the fault of a public key; nil if it can be used.
 func keyFault(key any, p *field.Path, unknown any, curves string) *field.Error {
 	switch k := key.(type) {
 	case ed25519.PublicKey:

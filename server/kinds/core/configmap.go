@@ -57,7 +57,7 @@ func dataKey(key string, path *field.Path) field.ErrorList {
 	return rules.Messages(path.Key(key), key, validation.IsConfigMapKey(key))
 }
 
-// soundDataKey says that the library finds no fault in a key, without its regular expression.
+// soundDataKey reports whether the library finds no fault in a key, without its regular expression.
 func soundDataKey(key string) bool {
 	if key == "" || key[0] == '.' || len(key) > validation.DNS1123SubdomainMaxLength {
 		return false // some that begin with a dot are allowed

@@ -60,7 +60,7 @@ func PersistentVolumeClaim(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// meta says how often metadata is looked at.
+// meta returns the rules for metadata.
 func (r claimRules) meta() *kinds.MetaRules {
 	if r.now {
 		return &kinds.WholeMeta

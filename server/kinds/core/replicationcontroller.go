@@ -24,7 +24,7 @@ type controllerRules struct {
 	now  bool // the rules after release 1.32
 }
 
-// meta says how metadata is checked.
+// meta returns the rules for metadata.
 func (r controllerRules) meta() *kinds.MetaRules {
 	if r.now {
 		return &kinds.MetaRules{Updates: 1, LongName: true}

@@ -59,7 +59,7 @@ func nullIsEmpty(data map[string][]byte) {
 	}
 }
 
-// secretWarnings says why a key and a certificate do not go together.
+// secretWarnings returns why a key and a certificate do not go together.
 func secretWarnings(s, _ *corev1.Secret) []string {
 	if s.Type != corev1.SecretTypeTLS {
 		return nil

@@ -302,5 +302,5 @@ func TestServiceAddressesRunOut(t *testing.T) {
 	}
 }
 
-// off says that no gate is on, in release 1.32.
+// off enables no gate, in release 1.32.
 func off(string) bool { return false }

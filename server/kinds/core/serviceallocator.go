@@ -45,7 +45,7 @@ func (a *ServiceAllocator) OfRelease(v release.Version) *ServiceAllocator {
 	return a
 }
 
-// Strictly says whether addresses have one form. It is called before anything is allocated.
+// Strictly sets whether addresses have one form. It is called before anything is allocated.
 func (a *ServiceAllocator) Strictly(strict bool) *ServiceAllocator {
 	a.strict = strict
 	return a

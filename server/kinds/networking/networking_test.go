@@ -62,7 +62,7 @@ func TestNetworkPolicyGeneration(t *testing.T) {
 	}
 }
 
-// off says that no gate is on, in release 1.32.
+// off enables no gate, in release 1.32.
 func off(string) bool { return false }
 
 // TestRelaxedBackends: what an Ingress says of a Service or a Secret may stay as it is under the rules of another release.

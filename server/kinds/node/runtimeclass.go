@@ -45,7 +45,7 @@ var RuntimeClassColumns = columns.Of(
 	columns.Age(),
 )
 
-// runtimeClassWarnings says which labels of nodes are selected by their former names.
+// runtimeClassWarnings returns warnings about selectors with former names of labels of nodes.
 func runtimeClassWarnings(c, _ *nodev1.RuntimeClass) []string {
 	if c.Scheduling == nil {
 		return nil

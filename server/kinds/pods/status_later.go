@@ -102,7 +102,7 @@ func (r podRules) dropContainerStatuses(pod, was *corev1.Pod) {
 	})
 }
 
-// used says which fields of container statuses stay, since their gates are on or the old pod uses them.
+// used defines which fields of container statuses stay, since their gates are on or the old pod uses them.
 type used struct{ resize, readOnly, health, messages, users, digests bool }
 
 func (u *used) spec(s *corev1.PodSpec) {

@@ -10,7 +10,7 @@ import (
 // something is wrong, or where a subtree has to know its place.
 type checker struct {
 	ofPod bool // the resources in question are those of a pod as a whole
-	// labelValues says that choices of nodes have values that labels can have.
+	// labelValues means that choices of nodes have values that labels can have.
 	labelValues bool
 	o           Options
 	errs        field.ErrorList

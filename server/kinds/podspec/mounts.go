@@ -153,7 +153,7 @@ func (c *checker) noBacksteps(p *field.Path, child, s string) {
 	}
 }
 
-// localPathProblems says why s cannot name a file that a volume writes. Names
+// localPathProblems returns why s cannot name a file that a volume writes. Names
 // that begin with two dots are the volume's own.
 func localPathProblems(s string) []string {
 	var msgs []string

@@ -60,7 +60,7 @@ func ClusterRole(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// changedIn says how often a release lists the faults of a changed object.
+// changedIn returns how often a release lists the faults of a changed object.
 func changedIn(on kinds.Feature) func(field.ErrorList) field.ErrorList {
 	if on.Has(release.KindRules133) {
 		return func(errs field.ErrorList) field.ErrorList { return errs }

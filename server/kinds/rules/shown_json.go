@@ -128,7 +128,7 @@ func appendOwn(b []byte, v reflect.Value) ([]byte, error) {
 	return append(b, own...), err
 }
 
-// ofGroup says that a type is a struct of an API group.
+// ofGroup reports whether a type is a struct of an API group.
 func ofGroup(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && strings.HasPrefix(removed.PackagePath(t.PkgPath()), "k8s.io/api/")
 }

@@ -28,7 +28,7 @@ var CSIStorageCapacity = kinds.Typed[*storagev1.CSIStorageCapacity]{
 	Warnings: capacityWarnings,
 }.Strategy()
 
-// capacityWarnings says which labels of nodes are selected by their former names.
+// capacityWarnings returns warnings about selectors with former names of labels of nodes.
 func capacityWarnings(obj, _ *storagev1.CSIStorageCapacity) []string {
 	selector := obj.NodeTopology
 	if selector == nil {

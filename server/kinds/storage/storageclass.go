@@ -49,7 +49,7 @@ func StorageClass(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// storageClassWarnings says which labels of nodes are named as formerly.
+// storageClassWarnings returns warnings about former names of labels of nodes.
 func storageClassWarnings(obj, _ *storagev1.StorageClass) []string {
 	var warnings []string
 	for i, term := range obj.AllowedTopologies {
