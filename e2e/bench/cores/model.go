@@ -1,9 +1,9 @@
 // Package cores estimates how many writes a server would take with more processors than this machine has.
 //
-// It simulates clients that write again as soon as they are answered, through three stations with their
-// measured times: the request, on any idle processor; the commit, one group at a time, partly on a processor
-// and partly on the disk; and the feed with the cache, one group at a time. It does not model unmeasured
-// limits: memory and its collector, or the network.
+// It simulates clients that write again as soon as they are answered, and three stations with their measured
+// times: the request, on any idle processor; the commit, one group at a time, partly on a processor and
+// partly on the disk; and the feed with the cache, one group at a time. It models no limits that were not
+// measured, such as memory, its collector, or the network.
 package cores
 
 import (
@@ -14,16 +14,16 @@ import (
 // Group holds the times of a commit of Rows writes.
 type Group struct {
 	Rows      int
-	Processor time.Duration // exclusive processor time, of the server and of the database
-	Disk      time.Duration // that is waited for without a processor
+	Processor time.Duration // processor time that no other group uses, of the server and of the database
+	Disk      time.Duration // waiting, without a processor
 }
 
 // Model is one server with its clients.
 type Model struct {
 	Cores   int
 	Clients int
-	Request time.Duration // processor time of a write outside of the stations that take one at a time
-	Groups  []Group       // by rows, from 1 on; between two of them the time lies between theirs
+	Request time.Duration // processor time of a write outside of commit and feed
+	Groups  []Group       // by rows, from 1 on; times in between are interpolated
 	Most    int           // rows in a group
 	Feed    time.Duration // for a row, on a processor
 }
@@ -33,15 +33,15 @@ type Result struct {
 	Rate    float64       // writes a second
 	Rows    float64       // in a group
 	Busy    float64       // share of all processors that work
-	Commit  float64       // share of the time in which a commit is under way
-	Feeding float64       // the same of the feed
-	Latency time.Duration // from the request to the answer, on average
+	Commit  float64       // share of the time during which a commit runs
+	Feeding float64       // share of the time during which the feed runs
+	Latency time.Duration // average, from the request to the answer
 }
 
 // commit returns the times of a commit of n writes.
 func (m *Model) commit(n int) (processor, disk time.Duration) {
 	last := m.Groups[len(m.Groups)-1]
-	if n >= last.Rows { // each row more as in the largest group
+	if n >= last.Rows { // each row costs as much as in the largest group
 		return last.Processor * time.Duration(n) / time.Duration(last.Rows), last.Disk * time.Duration(n) / time.Duration(last.Rows)
 	}
 	for i := 1; i < len(m.Groups); i++ {
@@ -57,24 +57,24 @@ func (m *Model) commit(n int) (processor, disk time.Duration) {
 	return m.Groups[0].Processor, m.Groups[0].Disk
 }
 
-// Limit returns the rate that the line has where processors are no matter: that of the slower of commit and
-// feed with the largest groups.
+// Limit returns the rate with any number of processors: that of the slower of commit and feed with the
+// largest groups.
 func (m *Model) Limit() float64 {
 	processor, disk := m.commit(m.Most)
 	return float64(m.Most) / max(processor+disk, m.Feed*time.Duration(m.Most)).Seconds()
 }
 
-// task is work for one processor; then is what follows it.
+// task is work for one processor; then is called at its end.
 type task struct {
 	takes time.Duration
 	then  func()
 }
 
-// event is something that happens at a time.
+// event calls a function at a time.
 type event struct {
 	at   time.Duration
 	do   func()
-	turn int // among those of one time
+	turn int // order among events of one time
 }
 
 type events []event
@@ -91,7 +91,7 @@ func (e *events) Pop() any {
 	return last
 }
 
-// play is a model under way.
+// play is the state of a running model.
 type play struct {
 	*Model
 	now            time.Duration
@@ -99,7 +99,7 @@ type play struct {
 	turns          int
 	free           int
 	ready          []task
-	waiting        []time.Duration // for a commit: when each request began
+	waiting        []time.Duration // the start of each request that waits for a commit
 	written        [][]time.Duration
 	committing     bool
 	feeding        bool
@@ -108,7 +108,7 @@ type play struct {
 	feedTime, took time.Duration
 }
 
-// Run plays the model for so long a time of its own.
+// Run simulates a duration.
 func (m *Model) Run(long time.Duration) Result {
 	p := &play{Model: m, free: m.Cores}
 	for range m.Clients {
@@ -134,7 +134,7 @@ func (p *play) after(d time.Duration, do func()) {
 	heap.Push(&p.coming, event{at: p.now + d, do: do, turn: p.turns})
 }
 
-// work puts a task in the line for a processor.
+// work queues a task for a processor.
 func (p *play) work(takes time.Duration, then func()) {
 	p.ready = append(p.ready, task{takes, then})
 	p.start()
@@ -154,7 +154,7 @@ func (p *play) start() {
 	}
 }
 
-// request is one client's write from its beginning.
+// request starts a write of one client.
 func (p *play) request() {
 	began := p.now
 	p.work(p.Request, func() {
@@ -163,7 +163,7 @@ func (p *play) request() {
 	})
 }
 
-// commitNext commits all that wait, if nothing is under way.
+// commitNext commits all waiting writes, unless a commit runs.
 func (p *play) commitNext() {
 	if p.committing || len(p.waiting) == 0 {
 		return
@@ -186,7 +186,7 @@ func (p *play) commitNext() {
 	})
 }
 
-// feedNext shows the next group to readers, and answers its clients.
+// feedNext publishes the next group, and answers its clients.
 func (p *play) feedNext() {
 	if p.feeding || len(p.written) == 0 {
 		return

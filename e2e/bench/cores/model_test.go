@@ -18,7 +18,7 @@ func model(n int) cores.Model {
 	}
 }
 
-// near means that got is within a part of want.
+// near checks that got is within a part of want.
 func near(t *testing.T, what string, got, want, part float64) {
 	t.Helper()
 	if math.Abs(got-want) > part*want {
@@ -26,7 +26,7 @@ func near(t *testing.T, what string, got, want, part float64) {
 	}
 }
 
-// TestFew: with few processors they are the limit: what a write takes of them says the rate.
+// TestFew: with few processors, the processor time of a write determines the rate.
 func TestFew(t *testing.T) {
 	m := model(1)
 	r := m.Run(2 * time.Second)
@@ -37,7 +37,7 @@ func TestFew(t *testing.T) {
 	}
 }
 
-// TestMany: with many processors the commit is the limit, and groups are as large as they may be.
+// TestMany: with many processors the commit is the limit, and groups have the largest size.
 func TestMany(t *testing.T) {
 	m := model(64)
 	r := m.Run(2 * time.Second)

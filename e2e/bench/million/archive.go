@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// ErrOther: a file holds another cluster than the one that was asked for.
+// ErrOther reports that a file holds another cluster than the requested one.
 var ErrOther = errors.New("it holds another cluster")
 
 // kind is one kind of objects of the cluster.
@@ -36,7 +36,7 @@ func (s Shape) kinds() []kind {
 	}
 }
 
-// Objects returns how many objects there are of all kinds.
+// Objects returns the number of objects of all kinds.
 func (s Shape) Objects() (n int) {
 	for _, k := range s.kinds() {
 		n += k.count
@@ -47,8 +47,8 @@ func (s Shape) Objects() (n int) {
 // name identifies the files of this cluster.
 func (s Shape) name() string { return fmt.Sprintf("bench-million-1-%d-%d", s.Pods, s.Seed) }
 
-// File makes path hold the cluster, unless it does already. It fails with ErrOther where
-// path is another backup.
+// File writes the cluster to path, unless it is there already. It fails with ErrOther if path is
+// another backup.
 func (s Shape) File(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -87,7 +87,7 @@ func (s Shape) Write(out io.Writer) error {
 // batch is the number of objects that one goroutine makes in its turn.
 const batch = 256
 
-// write adds all objects of the kind, in their order; they are made by all processors.
+// write adds all objects of the kind, in their order; all processors encode them.
 func (k kind) write(w *archive.Writer, revision int64) (int64, error) {
 	lanes := runtime.GOMAXPROCS(0)
 	type part struct {

@@ -109,10 +109,10 @@ func TestPodName(t *testing.T) {
 	}
 }
 
-// TestNoNameTwice: names are as random as those of a cluster, and a million of them would meet.
+// TestNoNameTwice: names are as random as those of a cluster, and yet all of a million differ.
 func TestNoNameTwice(t *testing.T) {
 	large := million.Shape{Pods: 300_000, Seed: 1}
-	// Two that drew the same letters, in the cluster that the benchmark is run with.
+	// Two of these drew the same letters, in the cluster of the benchmark.
 	const first, last = 258_720, 258_740
 	seen := map[string]int{}
 	for i := first; i < last; i++ {

@@ -24,10 +24,10 @@ func (s Shape) namespace(i int) *corev1.Namespace {
 	}
 }
 
-// account returns the one that Pods of a namespace run as.
+// account returns the ServiceAccount of the Pods of a namespace.
 func (s Shape) account(i int) *corev1.ServiceAccount {
 	r := s.chance(ofNamespaces, i)
-	_ = uid(r) // the namespace's own
+	_ = uid(r) // skips the namespace's own
 	return &corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: s.Namespace(i), UID: types.UID(uid(r)), CreationTimestamp: metav1.NewTime(epoch)},
@@ -79,7 +79,7 @@ func (s Shape) lease(i int) *coordinationv1.Lease {
 
 func (s Shape) replicaSetUID(i int) types.UID {
 	r := s.chance(ofReplicaSets, i)
-	_ = suffix(r, 10) // the hash
+	_ = suffix(r, 10) // skips the hash
 	return types.UID(uid(r))
 }
 

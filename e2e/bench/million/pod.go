@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Pod returns one of the Pods, running, as a server stores it.
+// Pod returns one Pod, running, as a server stores it.
 func (s Shape) Pod(i int) *corev1.Pod {
 	r := s.chance(ofPods, i)
-	_ = suffix(r, 5) // in the name
+	_ = suffix(r, 5) // skips the suffix of the name
 	name := s.PodName(i)
 	made := metav1.NewTime(epoch.Add(time.Duration(i%86400) * time.Second))
 	address := fmt.Sprintf("10.%d.%d.%d", 64+i>>16&63, i>>8&255, i&255)
@@ -49,8 +49,8 @@ func (s Shape) podMeta(i int, name string, r *rand.Rand, made metav1.Time) metav
 	}
 }
 
-// Which fields the two writers of a Pod own. They are the same in all Pods of a kind, as in
-// a real cluster: it is what a dictionary finds first.
+// The fields that the two writers of a Pod own. They are the same in all Pods of a kind, as in a
+// real cluster, so that they compress well.
 const (
 	madeFields = `{"f:metadata":{"f:annotations":{".":{},"f:checksum/config":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{},"f:tier":{}},` +
 		`"f:ownerReferences":{".":{},"k:{\"uid\":\"00000000-0000-4000-8000-000000000000\"}":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:env":{".":{}},"f:image":{},"f:name":{},"f:resources":{}}},"f:restartPolicy":{}}}`
@@ -84,7 +84,7 @@ func (s Shape) podSpec(i int, r *rand.Rand) corev1.PodSpec {
 	}
 }
 
-// environment is that of all Pods of one ReplicaSet.
+// environment returns the environment variables of all Pods of one ReplicaSet.
 func environment(r *rand.Rand) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for _, n := range []string{"DATABASE_HOST", "OTEL_EXPORTER_ENDPOINT"} {

@@ -17,7 +17,7 @@ type Shape struct {
 	Seed uint64 // names, addresses and digests follow from it
 }
 
-// How many Pods there are of what.
+// The sizes of groups of Pods.
 const (
 	podsOfANamespace  = 200
 	podsOfANode       = 10
@@ -30,37 +30,37 @@ const TierLabel = "tier=edge"
 // tiers are of equal size; TierLabel names the first.
 var tiers = [...]string{"edge", "frontend", "backend", "cache", "queue", "batch", "search", "metrics", "storage", "control"}
 
-// epoch is the time at which the cluster was made. It is fixed: the same Shape is the same file.
+// epoch is the time at which the cluster was made. It is fixed, so that a Shape always makes the same file.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Namespaces returns how many there are.
+// Namespaces returns the number of namespaces.
 func (s Shape) Namespaces() int { return atLeastOne(s.Pods / podsOfANamespace) }
 
-// Nodes returns how many there are; each has a Lease.
+// Nodes returns the number of nodes; each has a Lease.
 func (s Shape) Nodes() int { return atLeastOne(s.Pods / podsOfANode) }
 
-// ReplicaSets returns how many there are. A namespace has whole ones.
+// ReplicaSets returns the number of ReplicaSets. None spans two namespaces.
 func (s Shape) ReplicaSets() int { return (s.Pods + podsOfAReplicaSet - 1) / podsOfAReplicaSet }
 
 func atLeastOne(n int) int { return max(1, n) }
 
-// Namespace returns the name of one of Namespaces.
+// Namespace returns the name of a namespace.
 func (s Shape) Namespace(i int) string { return fmt.Sprintf("team-%05d", i) }
 
-// Node returns the name of one of Nodes.
+// Node returns the name of a node.
 func (s Shape) Node(i int) string { return fmt.Sprintf("node-%06d.zone-%d.example", i, i%3) }
 
 // NamespaceOf returns the number of the namespace that a Pod is in.
 func (s Shape) NamespaceOf(pod int) int { return min(pod/podsOfANamespace, s.Namespaces()-1) }
 
-// NodeOf returns the number of the node that a Pod runs on. Neighbours run on different ones.
+// NodeOf returns the number of the node that a Pod runs on. Pods next to each other run on different nodes.
 func (s Shape) NodeOf(pod int) int { return pod * 7919 % s.Nodes() }
 
 // PodName returns the name of a Pod, as its ReplicaSet chose it.
 func (s Shape) PodName(i int) string {
 	own := suffix(s.chance(ofPods, i), 5)
 	for j := i - i%podsOfAReplicaSet; j < i; j++ {
-		if suffix(s.chance(ofPods, j), 5) == own { // of a million Pods it happens to one or two
+		if suffix(s.chance(ofPods, j), 5) == own { // one or two of a million Pods
 			own += letters[i%podsOfAReplicaSet:][:1]
 			break
 		}
@@ -75,7 +75,7 @@ func (s Shape) replicaSetName(i int) string { return s.app(i) + "-" + s.hash(i) 
 // hash returns the pod-template-hash of a ReplicaSet.
 func (s Shape) hash(i int) string { return suffix(s.chance(ofReplicaSets, i), 10) }
 
-// What chance is asked for: numbers of different things are not the same numbers.
+// The streams of random numbers: each kind of object has its own.
 const (
 	ofPods = iota
 	ofReplicaSets
@@ -84,7 +84,7 @@ const (
 	ofNamespaces
 )
 
-// chance returns the source of everything that looks random in one object.
+// chance returns the source of the random parts of one object.
 func (s Shape) chance(of, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.Seed, uint64(of)<<48|uint64(i)))
 }
@@ -92,7 +92,7 @@ func (s Shape) chance(of, i int) *rand.Rand {
 // letters are the letters of random names in Kubernetes.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
-// suffix returns a random name as Kubernetes makes them.
+// suffix returns a random name in the form of Kubernetes.
 func suffix(r *rand.Rand, n int) string {
 	out := make([]byte, n)
 	for i := range out {

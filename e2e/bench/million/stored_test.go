@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// TestStoredForm: a server that loads the cluster takes the bytes as they are. Were they
-// another form of the same objects, each start would decode and encode all of them.
+// TestStoredForm: a server that loads the cluster keeps the bytes as they are. If they were another
+// form of the same objects, each start would decode and encode all of them.
 func TestStoredForm(t *testing.T) {
 	types := map[string]runtime.Object{
 		"pods": &corev1.Pod{}, "namespaces": &corev1.Namespace{}, "serviceaccounts": &corev1.ServiceAccount{}, "nodes": &corev1.Node{},

@@ -1,9 +1,9 @@
-// Package operators makes CustomResourceDefinitions of real size: in the shape of those that
-// twenty well-known kinds of operators install, with descriptions, several served versions,
-// rules, defaults, printer columns and subresources.
+// Package operators makes CustomResourceDefinitions of realistic size, shaped like those of twenty
+// well-known kinds of operators, with descriptions, several served versions, rules, defaults,
+// printer columns and subresources.
 //
-// It promises: what it makes follows from a number alone; every definition passes validation,
-// and every object that belongs to one is valid in all of its versions. Every text is its own.
+// The output depends only on a number; every definition passes validation, and every object of one
+// is valid in all of its versions. All texts were written for this package.
 package operators
 
 import (
@@ -19,7 +19,7 @@ const perGroup = 10
 // release describe a container in the same words.
 const releases = 4
 
-// Definition is one definition, and how its objects are asked for.
+// Definition is a definition, and the path of its objects.
 type Definition struct {
 	Name     string // plural.group
 	Group    string
@@ -27,20 +27,20 @@ type Definition struct {
 	Kind     string
 	Versions []string // all served; the last one is stored
 	Body     []byte   // the definition as JSON
-	Path     string   // of its objects, with %s for the version; in the namespace default, where they have one
+	Path     string   // of its objects, with %s for the version; in namespace default if they are namespaced
 	spec     json.RawMessage
 }
 
 // Set makes definitions of one cluster.
 type Set struct{ number uint64 }
 
-// New makes the set that follows from a number.
+// New returns the set with a number.
 func New(number uint64) *Set { return &Set{number: number} }
 
-// At makes the definition with an index; those of the same index are the same.
+// At makes the definition with an index; the same index gives the same definition.
 func (s *Set) At(i int) (*Definition, error) {
 	f := &families[i%len(families)]
-	nth := i / len(families) // of the family
+	nth := i / len(families) // in the family
 	kind := f.kinds[nth%len(f.kinds)] + strings.ToUpper(string(rune('a'+nth/len(f.kinds)%26))) + fmt.Sprint(nth)
 	d := &Definition{
 		Group: fmt.Sprintf("%s-%d.operators.example.com", f.name, nth/perGroup), Kind: kind,
@@ -54,7 +54,7 @@ func (s *Set) At(i int) (*Definition, error) {
 	sample := map[string]any{}
 	var versions []any
 	for n, name := range f.versions {
-		// A later version knows what the former ones know.
+		// A later version has all fields of earlier ones.
 		w.age = len(f.versions) - 1 - n
 		schema, object := w.root(f, kind)
 		versions = append(versions, f.version(name, n == len(f.versions)-1, schema))
@@ -70,7 +70,7 @@ func (s *Set) At(i int) (*Definition, error) {
 	return d, err
 }
 
-// document returns the definition around its versions.
+// document returns the definition with its versions.
 func (d *Definition) document(f *family, versions []any) tree {
 	scope := "Namespaced"
 	if f.cluster {

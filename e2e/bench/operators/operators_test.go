@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
-// TestDefinitions: what a number makes is the same each time, passes the validation of
-// definitions, and its objects are valid, with nothing in them that is unknown, in each version.
+// TestDefinitions: a number always makes the same definitions; they pass validation, and their
+// objects are valid, without unknown fields, in each version.
 func TestDefinitions(t *testing.T) {
 	sum := 0
 	for i := range 2 * len(families) {

@@ -11,7 +11,7 @@ type scalar struct {
 // schema returns a copy: a field adds its description and its default.
 func (s scalar) schema() tree { return maps.Clone(s.of) }
 
-// matching returns a string that holds to a pattern.
+// matching returns a string with a pattern.
 func matching(pattern, sample string) scalar {
 	return scalar{tree{"type": "string", "pattern": pattern}, sample}
 }

@@ -2,10 +2,10 @@ package operators
 
 // shapes are the types of fields, by name, in the order of the fields: "field:type", with "!" for a required
 // one and "=value" for a default. A type is a shape, "[]" a list of one, with "@key" for a merge key of
-// items, "{}" a map to one, or a scalar type. A word without a colon includes all fields of the shape of that
-// name.
+// items, "{}" a map to one, or a scalar type. A word without a colon includes all fields of the shape with
+// that name.
 var shapes = map[string]string{
-	// What many operators have in common.
+	// Shapes that many operators share.
 	"reference":      "name:name! kind:string group:string namespace:name",
 	"target":         "apiVersion:string kind:string! name:name! namespace:name group:string sectionName:string",
 	"secretRef":      "name:name! namespace:name",

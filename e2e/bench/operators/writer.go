@@ -16,8 +16,8 @@ type writer struct {
 	number  uint64 // of the definition
 	release int    // of the shared shapes
 	own     string // the family
-	leaves  int    // how many of 100 fields of a spec are left out
-	age     int    // how many versions are newer
+	leaves  int    // percentage of the fields of a spec that are left out
+	age     int    // number of newer versions
 	inside  []string
 }
 
@@ -30,7 +30,7 @@ var leftOut = []int{10, 60, 80, 90}
 
 const leftOutByAge = 5
 
-// root returns the schema of a version, with an object's spec that is valid.
+// root returns the schema of a version, and a valid spec.
 func (w *writer) root(f *family, kind string) (schema, spec tree) {
 	fields, spec := w.fields(f.spec, true)
 	specSchema := object(fields, w.text(kind, "spec", 2))
@@ -83,7 +83,7 @@ type fieldSet struct {
 	required   []string
 }
 
-// fields writes what a line of shapes says. Of the spec of a family, some fields are left out.
+// fields makes the fields of a line of shapes. It leaves out some fields of the spec of a family.
 func (w *writer) fields(line string, own bool) (out fieldSet, sample tree) {
 	out.properties, sample = tree{}, tree{}
 	for _, word := range strings.Fields(line) {
@@ -121,11 +121,11 @@ func (w *writer) fields(line string, own bool) (out fieldSet, sample tree) {
 	return out, sample
 }
 
-// named are fields that rules and paths of families name. They stay.
+// named are fields that rules and paths of families refer to. They are never left out.
 var named = []string{"replicas", "renewBefore", "duration", "dnsNames", "shards", "selector", "targetRefs", "listeners",
 	"minSyncReplicas", "maxSyncReplicas", "minReplicaCount", "maxReplicaCount"}
 
-// leaveOut decides by the definition and the field: what an older version has, a newer one has too.
+// leaveOut decides by the definition and the field: a newer version has all fields of an older one.
 func (w *writer) leaveOut(field string) bool {
 	h := fnv.New64a()
 	fmt.Fprint(h, w.number, "/", field)
@@ -153,7 +153,7 @@ func defaultOf(schema tree, value string) any {
 	return value
 }
 
-// typed returns the schema of a type, and a value of it.
+// typed returns the schema of a type, and a value.
 func (w *writer) typed(typ string) (schema tree, sample any) {
 	if rest, ok := strings.CutPrefix(typ, "[]"); ok {
 		of, key, keyed := strings.Cut(rest, "@")
@@ -199,8 +199,8 @@ are resource default only operator will by with pods namespace list each has hav
 before after new state certificate backup route match selector labels container volume storage key secret policy interval seconds number maximum minimum
 ignored otherwise unless same other created deleted updated restart example optional required allowed see also more than less it its on at from in`)
 
-// text describes a field of a shape in some sentences, in the same words wherever the shape
-// stands in operators that share a release.
+// text describes a field of a shape in some sentences: the same for all operators that share a
+// release.
 func (w *writer) text(shape, field string, sentences int) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, shape, "/", field, "/", w.release)

@@ -1,8 +1,7 @@
-// Package plots draws records of runs as SVG files: bars with their spread, which can be
-// read on light and on dark pages.
+// Package plots draws records of runs as SVG files: bars with their spread, readable on light and
+// on dark pages.
 //
-// It promises files that need nothing else, neither fonts nor scripts nor a library, and
-// that are the same for the same records.
+// The files need neither fonts nor scripts nor a library, and the same records give the same bytes.
 package plots
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/bench/record"
 )
 
-// Draw draws one file into dir for each group of figures, and returns their names. Of
-// several records each has a bar of its own.
+// Draw writes one file into dir for each group of figures, and returns their names. Each of several
+// records has a bar.
 func Draw(dir string, runs []*record.Run) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ type chart struct {
 	rows    []row
 }
 
-// row is a figure. Each has a scale of its own, as units differ.
+// row is a figure. Each row has its own scale, as units differ.
 type row struct {
 	name string
 	bars []bar
@@ -53,7 +52,7 @@ type bar struct {
 	record.Figure
 }
 
-// charts has the groups, rows and series in the order in which they were measured.
+// charts returns the groups, rows and series in the order in which they were measured.
 func charts(runs []*record.Run) []*chart {
 	var all []*chart
 	for _, run := range runs {
@@ -105,7 +104,7 @@ func captionOf(runs []*record.Run) []string {
 	return parts
 }
 
-// slug returns a name for a file.
+// slug makes a file name.
 func slug(group string) string {
 	words := strings.FieldsFunc(strings.ToLower(group), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return cmp.Or(strings.Join(words, "-"), "figures")

@@ -29,8 +29,8 @@ func run(name string, factor float64) *record.Run {
 	return r
 }
 
-// drawn returns the texts of a file, and how many of each element there are. It fails where the
-// file is no XML.
+// drawn returns the texts of a file, and the number of elements of each name. It fails if the file
+// is no XML.
 func drawn(t *testing.T, path string) (texts []string, elements map[string]int) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -12,8 +12,8 @@ import (
 const (
 	width       = 900
 	left        = 16
-	barStart    = 330 // names stand before it
-	barEnd      = 640 // values stand behind it
+	barStart    = 330 // names end before it
+	barEnd      = 640 // values begin after it
 	barHeight   = 14
 	barGap      = 4
 	rowGap      = 14
@@ -75,7 +75,7 @@ func (c *chart) hasGoal() bool {
 	return false
 }
 
-// draw draws a figure from y on, and returns where the next one begins.
+// draw draws a figure from y on, and returns the start of the next one.
 func (r row) draw(b *strings.Builder, y int) int {
 	most := 0.0
 	for _, bar := range r.bars {
@@ -116,6 +116,6 @@ func goal(f record.Figure) string {
 
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
 	return b.String()
 }

@@ -1,7 +1,7 @@
 // Package record stores the measurements of a run of e2e/bench, and its environment, as JSON for comparison
 // with later runs and for plots.
 //
-// A figure always has its unit and its spread, and a run its machine and its versions.
+// Each figure has its unit and its spread, and each run its machine and its versions.
 package record
 
 import (
@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// format is the version of the JSON. Readers refuse others.
+// format is the version of the JSON. Other versions are refused.
 const format = 1
 
-// ErrFormat: a file is no record, or one of a later version.
+// ErrFormat reports that a file is no record, or one of a later version.
 var ErrFormat = errors.New("not a record of a run that this version knows")
 
 // Run holds the measurements of one run.
 type Run struct {
 	Format  int       `json:"format"`
-	Name    string    `json:"name"` // what plots call it
+	Name    string    `json:"name"` // the name in plots
 	Taken   time.Time `json:"taken"`
 	Command []string  `json:"command"` // the arguments; credentials are left out
 	Where
@@ -33,17 +33,17 @@ type Run struct {
 // Better defines whether a higher or a lower value of a figure is better.
 type Better string
 
-// A figure may also be neither: a size that just is so.
+// Without one, neither is better.
 const (
 	Lower  Better = "lower"
 	Higher Better = "higher"
 )
 
-// Figure is one thing measured, once or several times.
+// Figure is a quantity that was measured once or several times.
 type Figure struct {
 	Group  string    `json:"group"`            // the measurement, "create"
 	Name   string    `json:"name"`             // "32 clients, p99"
-	Server string    `json:"server,omitempty"` // which of several servers it is of
+	Server string    `json:"server,omitempty"` // if several servers were measured
 	Unit   string    `json:"unit"`             // "ms", "MB", "1/s", "times", ""
 	Better Better    `json:"better,omitempty"`
 	Goal   float64   `json:"goal,omitempty"` // the promised value; 0: none
@@ -63,7 +63,7 @@ func Of(group, name, unit string, better Better, values ...float64) Figure {
 	return f
 }
 
-// Met reports whether a figure is as good as promised, by its median.
+// Met reports whether the median of a figure reaches its goal.
 func (f Figure) Met() bool {
 	if f.Better == Higher {
 		return f.Median >= f.Goal
@@ -71,7 +71,7 @@ func (f Figure) Met() bool {
 	return f.Median <= f.Goal
 }
 
-// String is "12.3 ms (11.0 to 14.2)".
+// String formats a figure as "12.3 ms (11.0 to 14.2)".
 func (f Figure) String() string {
 	text := Number(f.Median)
 	if f.Unit != "" {
@@ -83,7 +83,7 @@ func (f Figure) String() string {
 	return text
 }
 
-// Number has three digits that say something.
+// Number formats a value with three significant digits.
 func Number(v float64) string {
 	switch size := max(v, -v); {
 	case size >= 100 || v == float64(int64(v)):
@@ -109,7 +109,7 @@ func (r *Run) Write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Read reads a record. Errors: ErrFormat, and those of the file.
+// Read reads a record. The error is ErrFormat, or that of the file.
 func Read(path string) (*Run, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Where says on what something was measured. What cannot be found out is empty.
+// Where describes the machine and the software of a measurement. Unknown fields are empty.
 type Where struct {
-	Version  string `json:"version"` // of the binary that was measured, as it says itself
+	Version  string `json:"version"` // of the measured binary, from rowlock version
 	Commit   string `json:"commit"`
 	Dirty    bool   `json:"dirty,omitempty"` // the tree had uncommitted changes
 	Go       string `json:"go"`
@@ -20,10 +20,10 @@ type Where struct {
 	MemoryMB int    `json:"memoryMB"`
 	Kernel   string `json:"kernel"`
 	Database string `json:"database"` // "SQLite 3.50.4", "PostgreSQL 15.8"
-	Load     string `json:"load"`     // averages when the run began: what else the machine did
+	Load     string `json:"load"`     // load averages when the run began
 }
 
-// Here finds out about this machine and the tree that the command runs in.
+// Here describes this machine, and the source tree of the working directory.
 func Here() Where {
 	w := Where{Go: runtime.Version(), Cores: runtime.NumCPU(), Kernel: runtime.GOOS + "/" + runtime.GOARCH}
 	w.Commit = said("git", "rev-parse", "HEAD")
@@ -33,7 +33,7 @@ func Here() Where {
 	}
 	w.CPU = valueOf(read("/proc/cpuinfo"), "model name")
 	if kb, _, ok := strings.Cut(valueOf(read("/proc/meminfo"), "MemTotal"), " "); ok {
-		n, _ := strconv.Atoi(kb) // 0: it is not known
+		n, _ := strconv.Atoi(kb) // 0: unknown
 		w.MemoryMB = n >> 10
 	}
 	if load := strings.Fields(read("/proc/loadavg")); len(load) > 3 {
@@ -42,7 +42,7 @@ func Here() Where {
 	return w
 }
 
-// Binary asks the binary that was measured for its version.
+// Binary runs the measured binary to find its version.
 func (w *Where) Binary(path string) error {
 	w.Version = said(path, "version")
 	if w.Version == "" {
