@@ -103,7 +103,7 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 // apply is Apply for a holder of mu.
 func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	if d.pending != nil {
-		// Whoever wrote that batch has given up asking: what it did comes with the feed.
+		// The writer of that batch no longer waits: the feed delivers the outcome.
 		if _, _, err := d.resolve(ctx); err != nil && !errors.Is(err, sqlstore.ErrUncertain) {
 			return nil, fmt.Errorf("writing a batch: %w", unsent(err))
 		}
@@ -258,8 +258,8 @@ func prepareOutcomes(batch []sqlstore.Txn, out []sqlstore.Outcome, now time.Time
 	}
 }
 
-// answer takes what qWave returns: operations that were done, and those that may
-// not be, with what stands in their way. A Txn fails with the first of its own.
+// answer reads the result of qWave: operations that were done, and refused ones with the rows that
+// they conflict with. A Txn fails with the first of its own.
 func (w *wavePlan) answer(rows pgx.Rows, batch []sqlstore.Txn, out []sqlstore.Outcome) error {
 	defer rows.Close()
 	var s scanner

@@ -108,7 +108,7 @@ func (f *storedFiles) write(ctx context.Context, tx pgx.Tx) error {
 const revisionsPiece = 4096
 
 // ListRevisions implements sqlstore.Attestor: it visits the pages of kv that have live rows, in their order, and no
-// values that are stored aside. One connection does: several would visit them all, each for its part.
+// values that are stored out of line. One connection does: several would visit them all, each for its part.
 func (d *Driver) ListRevisions(ctx context.Context, revision int64, _ []sqlstore.Key, take func([]int64) error) error {
 	// However long it takes in all, it has to go on.
 	ctx, cancel := context.WithCancelCause(ctx)

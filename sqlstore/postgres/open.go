@@ -262,8 +262,8 @@ func (d *Driver) Now() time.Time { return d.clock.now() }
 // Exclusive implements sqlstore.Driver: other servers may always write.
 func (d *Driver) Exclusive() uint64 { return 0 }
 
-// Close waits for everything the driver started, and for calls under way. The
-// marker of the last batch is taken away, as nobody will ask for it.
+// Close waits for everything the driver started, and for calls under way. It deletes the marker of
+// the last batch, which is no longer needed.
 func (d *Driver) Close() error {
 	d.once.Do(func() {
 		close(d.closing)

@@ -35,8 +35,8 @@ const (
 	// The same at the head of a batch, which ends (division by zero) if PostgreSQL has crashed
 	// since somebody looked, or lacks a revision, $1, that was met, or has another line than $2: see examine. kv_meta and kv_alive by primary key.
 	qLockAlive = `SELECT number, 1 / (SELECT count(*) FROM kv_alive WHERE one = 1), 1 / (number >= $1::int8)::int, 1 / (SELECT count(*) FROM kv_meta WHERE key = 'line' AND number = $2) FROM kv_meta WHERE key = 'revision' FOR UPDATE`
-	// What else decides whether revisions are left out: what is set aside, whether commits wait for the disk, for how many
-	// seconds nothing was written, and the time in microseconds. kv_meta, kv_alive and kv by primary key.
+	// What else decides whether revisions are left out: the reserved revisions, whether commits wait for the disk, for how
+	// many seconds nothing was written, and the time in microseconds. kv_meta, kv_alive and kv by primary key.
 	qAlive = `SELECT EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'relaxed'), 0),` +
 		` current_setting('synchronous_commit') = 'off',` +
 		` coalesce(extract(epoch FROM clock_timestamp() - (SELECT written_at FROM kv WHERE revision > 0 ORDER BY revision DESC LIMIT 1)), 0)::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8`
@@ -49,7 +49,7 @@ const (
 	qPlaceBare = `SELECT '', '0', ` + placeRest
 	qSetLine   = `INSERT INTO kv_meta (key, number, word) VALUES ('line', $1, $2) ON CONFLICT (key) DO UPDATE SET number = excluded.number, word = excluded.word`
 	qRevive    = `INSERT INTO kv_alive (one) VALUES (1) ON CONFLICT (one) DO NOTHING`
-	// Revisions up to 'relaxed' are set aside for relaxed commits; kv_meta by primary key. A
+	// Revisions up to 'relaxed' are reserved for relaxed commits; kv_meta by primary key. A
 	// transaction of $1 operations relaxes only where that many are left.
 	qReserve = `INSERT INTO kv_meta (key, number) SELECT 'relaxed', number + $1 FROM kv_meta WHERE key = 'revision'` +
 		` ON CONFLICT (key) DO UPDATE SET number = greatest(kv_meta.number, excluded.number) RETURNING number`
@@ -270,8 +270,8 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 	qTrim = `WITH gone AS (DELETE FROM kv WHERE revision IN (SELECT revision FROM kv WHERE superseded_revision >= $3 AND superseded_revision <= $1 ORDER BY superseded_revision LIMIT $2)
   RETURNING superseded_revision) SELECT count(*), coalesce(max(superseded_revision), 0) FROM gone`
 
-	// kv_lead by primary key. A lead is taken if nobody has it, or if its row is as it was when it was last seen; if that is
-	// because the holder's session is gone ($6), its lock must be free. until is for people to read.
+	// kv_lead by primary key. A lead is taken if no process has it, or if its row is as it was when it was last seen; if
+	// that is because the holder's session is gone ($6), its lock must be free. until is for people to read.
 	qLead = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, clock_timestamp() + $3::interval) ON CONFLICT (name) DO NOTHING RETURNING 1`
 	// It waits for no transaction of the holder, as all writers wait for it: the next attempt takes the lead.
 	qTakeLead = `UPDATE kv_lead SET holder = $2, until = clock_timestamp() + $3::interval

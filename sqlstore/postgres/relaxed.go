@@ -12,9 +12,9 @@ import (
 // Relaxed commits have synchronous_commit=off: PostgreSQL writes its log in one order, so
 // whatever waits for the disk later brings them along, by whichever server it is written.
 //
-// A crash of PostgreSQL may lose them, while clients have seen their revisions. So they are
-// given revisions alone that were set aside before, durably; and where PostgreSQL has crashed, which the
-// row of kv_alive shows, the next server to commit goes on behind those: see examine.
+// A crash of PostgreSQL may lose them, while clients have seen their revisions. So they get only
+// revisions that were durably reserved before; and if PostgreSQL has crashed, which the row of kv_alive
+// shows, the next server to commit continues after those: see examine.
 
 // relax reports whether a batch may be sent as relaxed, and reserves revisions for it.
 func (d *Driver) relax(ctx context.Context, batch []sqlstore.Txn) bool {
@@ -30,7 +30,7 @@ func (d *Driver) relax(ctx context.Context, batch []sqlstore.Txn) bool {
 		err = d.pool.QueryRow(ctx, qReserve, int64(sqlstore.RelaxedReserve)).Scan(&reserved)
 	}
 	if err != nil {
-		d.cfg.Log.Debug("cannot set revisions aside for relaxed commits", "error", err)
+		d.cfg.Log.Debug("cannot reserve revisions for relaxed commits", "error", err)
 		return false
 	}
 	d.reserved = reserved

@@ -106,8 +106,8 @@ func (p *pendingBatch) recall(ctx context.Context, tx pgx.Tx, base int64, ends s
 	return out, nil
 }
 
-// explain gives the Txns that did not go ahead an error. What they met then is
-// not known any more; what stands there now is newer, never wrong.
+// explain gives the Txns that did not go ahead an error. The rows that they conflicted with are no
+// longer known; the present ones are newer, never wrong.
 func (p *pendingBatch) explain(ctx context.Context, tx pgx.Tx, out []sqlstore.Outcome) error {
 	refuse(p.batch, out)
 	for t := range p.batch {

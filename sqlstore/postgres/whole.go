@@ -15,10 +15,10 @@ import (
 // they keep as many reads under way; more than a few only add work.
 const mostParts = 4
 
-// ReadAll implements sqlstore.Reader: on several connections, and on each in the
-// order in which the table stores its rows. Key order would visit its pages at random, and those
-// with values that are stored aside many times over. The snapshot is one of
-// revisions, so the connections need not share one of PostgreSQL's.
+// ReadAll implements sqlstore.Reader: on several connections, and on each in the order in which the
+// table stores its rows. Key order would visit its pages at random, and those with values that are
+// stored out of line many times over. The snapshot is one of revisions, so the connections need not
+// share one of PostgreSQL's.
 func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for part := range d.parts {

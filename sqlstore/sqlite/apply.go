@@ -57,7 +57,7 @@ func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error)
 
 // Apply implements sqlstore.Driver.
 func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
-	// Whoever wrote a pending batch has stopped waiting for its outcome: the feed shows what it wrote.
+	// The writer of a pending batch no longer waits for its outcome: the feed shows what it wrote.
 	if d.unresolved() {
 		if _, _, err := d.Resolve(ctx); err != nil && !errors.Is(err, sqlstore.ErrUncertain) {
 			return nil, fmt.Errorf("writing a batch: %w", err)
@@ -189,7 +189,7 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	}
 	if committed {
 		d.pending = nil
-		d.version = lookAgain // if nobody waits for the outcome, the feed has to read the rows from the table
+		d.version = lookAgain // if no writer waits for the outcome, the feed has to read the rows from the table
 		return p.out, true, nil
 	}
 	d.seq++

@@ -23,7 +23,7 @@ const (
 	// The epoch, and the keys of the cache files that the database attests to.
 	qCacheFiles    = `SELECT value FROM kv_meta WHERE key = 'cache_files'`
 	qSetCacheFiles = `INSERT INTO kv_meta (key, value) VALUES ('cache_files', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
-	// Which revisions are set aside for relaxed commits, and in which run of the machine.
+	// The revisions that are reserved for relaxed commits, and the run of the machine in which they were.
 	qReserved  = `SELECT (SELECT value FROM kv_meta WHERE key = 'relaxed'), (SELECT value FROM kv_meta WHERE key = 'boot')`
 	qReserve   = `INSERT INTO kv_meta (key, value) VALUES ('relaxed', ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`
 	qBoot      = `INSERT INTO kv_meta (key, value) VALUES ('boot', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`

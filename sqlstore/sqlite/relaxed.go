@@ -20,7 +20,7 @@ import (
 // after another boot continues with later revisions. A killed process loses nothing, because the system still
 // has its writes.
 
-// errReserve: the revisions that were set aside are used up; the batch must be durable.
+// errReserve: the reserved revisions are used up; the batch must be durable.
 var errReserve = errors.New("no revisions are reserved for relaxed commits")
 
 // bootID identifies the boot of this machine; "" if the system does not report it.
