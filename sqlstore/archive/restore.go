@@ -124,7 +124,7 @@ func (r *reader) line() ([]byte, error) {
 	}
 }
 
-// all yields the rows; the last thing it does is to compare the checksum.
+// all yields the rows, and compares the checksum at the end.
 func (r *reader) all(yield func(sqlstore.Row, error) bool) {
 	for {
 		text, err := r.line()

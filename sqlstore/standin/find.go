@@ -49,7 +49,7 @@ func Find(ctx context.Context, urls []string, files TLS) (Place, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Place{}, fmt.Errorf("nobody answers: %w", failed)
+			return Place{}, fmt.Errorf("no answer: %w", failed)
 		case <-time.After(askEvery):
 		}
 	}

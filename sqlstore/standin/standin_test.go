@@ -105,7 +105,7 @@ func TestFindWaits(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := standin.Find(ended, []string{freeURL(t, "http")}, standin.TLS{}); err == nil || !strings.Contains(err.Error(), "nobody answers") {
+	if _, err := standin.Find(ended, []string{freeURL(t, "http")}, standin.TLS{}); err == nil || !strings.Contains(err.Error(), "no answer") {
 		t.Errorf("where nobody listens: %v", err)
 	}
 }

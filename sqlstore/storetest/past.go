@@ -306,7 +306,7 @@ func packedByStore(t *testing.T, db Database) {
 	}
 }
 
-// somebodyTrims stands for a server that knows nothing of packs: it deletes the history below its floor.
+// somebodyTrims imitates a server that knows nothing of packs: it deletes the history below its floor.
 func somebodyTrims(t *testing.T, db Database) {
 	d, m := db.Open(t), NewMemory()
 	lives(t, 1, d, m)

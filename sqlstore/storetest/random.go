@@ -43,8 +43,8 @@ func history(t testing.TB, n int, drivers ...sqlstore.Driver) {
 	}
 }
 
-// runModel does random things to a driver and to the model, and compares every
-// answer. A failure prints the seed with which it can be repeated.
+// runModel runs random operations on a driver and on the model, and compares every answer. A
+// failure prints the seed with which it can be repeated.
 func runModel(t *testing.T, fresh func(testing.TB) Database) {
 	s := *seed
 	if s == 0 {

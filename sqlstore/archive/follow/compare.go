@@ -86,7 +86,7 @@ func (c *Comparison) rows(x, y *sqlstore.Row) {
 // snapshot yields the objects of a database as of a revision, in the order of their keys.
 func snapshot(ctx context.Context, d sqlstore.Driver, revision int64) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
-		enough := errors.New("nobody wants more")
+		enough := errors.New("enough differences")
 		err := upkeep.Snapshot(ctx, d, revision, func(rows []sqlstore.Row) error {
 			for _, row := range rows {
 				if !yield(row, nil) {

@@ -168,7 +168,7 @@ func named(name string, rows iter.Seq2[sqlstore.Row, error]) iter.Seq2[sqlstore.
 		var last sqlstore.Key
 		for row, err := range rows {
 			if err == nil && row.Key.Compare(last) <= 0 {
-				err = fmt.Errorf("%w: %s stands behind %s", ErrDamaged, row.Key, last)
+				err = fmt.Errorf("%w: %s follows %s", ErrDamaged, row.Key, last)
 			}
 			if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)

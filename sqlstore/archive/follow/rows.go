@@ -112,7 +112,7 @@ func (r *rowReader) next() (c sqlstore.Change, err error) {
 		c.Superseded = c.Revision
 	}
 	if r.bad || body.bad || c.Key.Resource == "" || c.Key.Name == "" || c.Created <= 0 || c.Created > c.Revision || c.PrevRevision >= c.Revision || flags > flagDeleted|flagExpires {
-		return c, fmt.Errorf("%w: what is said of revision %d cannot be", ErrDamaged, r.revision)
+		return c, fmt.Errorf("%w: the record of revision %d is invalid", ErrDamaged, r.revision)
 	}
 	r.revision++
 	return c, nil
