@@ -61,6 +61,6 @@ func (o *object) before(revision int64) (bool, error) {
 
 // earlier is the error for states from an earlier namespace.
 func (o *object) earlier() error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("what was before namespace %s was made is the past of another namespace, and shown to who may get %s in all namespaces",
+	return apierrors.NewResourceExpired(fmt.Sprintf("history from before namespace %s was created belongs to another namespace; it takes the right to get %s in all namespaces",
 		o.within(), o.place.Resource.GroupResource()))
 }

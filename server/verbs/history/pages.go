@@ -92,7 +92,7 @@ func selected(c *verbs.Call, o *objects.ListOptions) (resource, name string, err
 		return "", "", apierrors.NewBadRequest("revisions are listed of one object, in its namespace: name that")
 	}
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		return "", "", apierrors.NewBadRequest("resourceVersion: the past is told as it is known now; since and until select times")
+		return "", "", apierrors.NewBadRequest("resourceVersion: history is read as of now; since and until select times")
 	}
 	if !o.LabelSelector.Empty() {
 		return "", "", apierrors.NewBadRequest("labelSelector: revisions have no labels")

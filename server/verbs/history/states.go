@@ -104,7 +104,7 @@ func (o *object) past(ctx context.Context, before int64, limit int) ([]objects.W
 }
 
 func (o *object) expired(floor int64) error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("the past of %s is kept from revision %d on; what was before is gone", o.place.Resource.GroupResource(), max(floor, 1)))
+	return apierrors.NewResourceExpired(fmt.Sprintf("history of %s is kept from revision %d on", o.place.Resource.GroupResource(), max(floor, 1)))
 }
 
 // timed returns the newest revision at a time.
