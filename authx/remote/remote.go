@@ -188,7 +188,7 @@ type Refused struct {
 // Error reads like the error of an API client.
 func (r *Refused) Error() string { return r.text }
 
-// refusal is the error of an answer whose code says that things went wrong.
+// refusal returns the error of an answer with the code of a failure.
 func refusal(resp *http.Response, body []byte) error {
 	var st metav1.Status
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(body, &st); err == nil && st.Kind == "Status" && st.Status == metav1.StatusFailure && st.Message != "" {

@@ -40,7 +40,7 @@ func name(t reflect.Type) string {
 
 var largest sync.Map // reflect.Type -> int
 
-// Largest returns the size of the largest thing that one object or list of the input becomes
+// Largest returns the size of the largest value that one object or list of the input becomes
 // somewhere in a value of type t.
 func Largest(t reflect.Type) int {
 	if n, ok := largest.Load(t); ok {

@@ -112,8 +112,8 @@ func Marshal(obj runtime.Object) ([]byte, error) {
 	return tagged.Append(nil, obj)
 }
 
-// FromJSON returns the message of an object that is at hand as JSON. newObject makes an
-// empty object of its kind.
+// FromJSON returns the message of an object that is given as JSON. newObject makes an empty object
+// of its kind.
 func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
 	obj := newObject()
 	if _, err := c.JSON.Decode(data, obj, codecs.Ignore); err != nil {

@@ -72,7 +72,7 @@ func Suspect(data []byte) bool {
 }
 
 // longExponent reports whether text starts with an exponent of too many digits. Leading zeros count, because
-// nobody writes them.
+// no client writes them.
 func longExponent[T string | []byte](text T) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
 		text = text[1:]

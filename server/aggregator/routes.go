@@ -48,8 +48,8 @@ func serviceOf(s *apiregistrationv1.APIService) webhook.Service {
 }
 
 // Address returns where the server behind an APIService is at the moment, host:port: one of the
-// addresses of its Service. They are worked out once for each state of the objects that say
-// so. The error is a *ResolveError, and is not cached.
+// addresses of its Service. They are computed once for each state of those objects. The error is a
+// *ResolveError, and is not cached.
 func (a *Aggregator) Address(ctx context.Context, s *apiregistrationv1.APIService) (string, error) {
 	to := serviceOf(s)
 	by := traces{service: a.cfg.Cache.Get("services", to.Namespace, to.Name)}

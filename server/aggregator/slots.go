@@ -8,9 +8,9 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// slots counts requests under way to aggregated servers, those that last aside. A server
-// that does not answer holds each of them until its deadline; without a bound it would
-// take the places of requests that have nothing to do with it.
+// slots counts requests under way to aggregated servers, except those that last. A server that does
+// not answer holds each of them until its deadline; without a bound it would take the places of
+// requests that have nothing to do with it.
 type slots struct {
 	mu sync.Mutex
 	by map[slot]int

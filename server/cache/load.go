@@ -90,7 +90,7 @@ type loadRoom struct {
 }
 
 // item makes the item of a row, or uses the one in memory again unless afresh. It packs the item at once if there is no room
-// for it plain and there is a shape; before that it calls look, while the metadata is at hand.
+// for it plain and there is a shape; before that it calls look, while the item has its metadata.
 func (s *resource) item(row *sqlstore.Row, room *loadRoom, afresh bool, look func(*Item)) *Item {
 	it := s.get(row.Key.Namespace, row.Key.Name)
 	if it != nil && it.Revision == row.Revision && it.Err() == nil && row.Damaged == nil && !afresh {

@@ -125,9 +125,9 @@ func (a *answer) SetReadDeadline(at time.Time) error {
 }
 
 // closeBody ends a handler's wait for the client's body.
-func (a *answer) closeBody() { _ = a.body.Close() } // a client's own reader has nobody to tell
+func (a *answer) closeBody() { _ = a.body.Close() } // the client's own reader may fail
 
-// leave asks the handler to end, whatever it waits for.
+// leave asks the handler to end, whatever it is waiting for.
 func (a *answer) leave() {
 	a.closeBody()
 	a.mu.Lock()

@@ -71,8 +71,8 @@ const (
 	silent               // it was asked and did not answer
 )
 
-// stands returns the state of a candidate that has so long to answer.
-func (c *Candidate) stands(now time.Time, wait time.Duration) state {
+// stateAt returns the state of a candidate that has so long to answer.
+func (c *Candidate) stateAt(now time.Time, wait time.Duration) state {
 	pinged := c.pinged
 	if pinged.After(now.Add(wait)) {
 		pinged = time.Time{} // otherwise it would never be pinged

@@ -37,7 +37,7 @@ type Step struct {
 func Decide(lease *coordinationv1.LeaseSpec, candidates []*Candidate, now time.Time, wait time.Duration) (Step, error) {
 	var here []*Candidate // candidates that may be alive
 	for _, c := range candidates {
-		if !c.Expired(now) && c.stands(now, wait) != silent {
+		if !c.Expired(now) && c.stateAt(now, wait) != silent {
 			here = append(here, c)
 		}
 	}
@@ -53,7 +53,7 @@ func Decide(lease *coordinationv1.LeaseSpec, candidates []*Candidate, now time.T
 	}
 	var step Step
 	for _, c := range here {
-		switch c.stands(now, wait) {
+		switch c.stateAt(now, wait) {
 		case unasked:
 			step.Ping = append(step.Ping, c)
 			step.until(now.Add(wait))

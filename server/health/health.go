@@ -29,7 +29,7 @@ type Remark struct {
 func (r *Remark) Error() string { return r.Err.Error() }
 func (r *Remark) Unwrap() error { return r.Err }
 
-// Check is one thing that must be well. Probe returns why it is not.
+// Check is one health check. Probe returns the fault; nil if there is none.
 type Check struct {
 	Name  string
 	Probe func(context.Context) error

@@ -16,9 +16,9 @@ import (
 //	working   what strategies, admission and allocators see
 //	served    what a client that addresses this resource sends and gets
 //
-// For a built-in kind the working form is the stored version, and ToServed and
-// ToWorking convert. For a custom kind the working form is the served version, and
-// Load and Save do it. Whoever calls all four in their places serves either kind.
+// For a built-in kind the working form is the stored version, and ToServed and ToWorking convert.
+// For a custom kind the working form is the served version, and Load and Save do it. Code that
+// calls all four in their places serves either kind.
 
 // Schema lets objects in and out of the store. Built-in kinds need none: they keep
 // AsStored.

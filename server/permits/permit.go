@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// Permit is one thing that an authorizer allowed.
+// Permit is one action that an authorizer allowed.
 type Permit struct {
 	valid      bool
 	server     bool // it belongs to the server itself; resource names the part

@@ -13,7 +13,7 @@ import (
 
 const every = time.Minute
 
-// Line is one thing that is said again and again. Its zero value is ready.
+// Line is a log line that may repeat often. Its zero value is ready.
 type Line struct {
 	Most  int              // lines a minute; 0: one
 	Clock func() time.Time // nil: time.Now

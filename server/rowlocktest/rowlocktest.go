@@ -10,7 +10,7 @@
 //
 // Start returns a server that is ready; everything that it started has ended when the test ends, in the order
 // of t.Cleanup; the log of a server is shown only if its test fails. Servers do not affect each other, so
-// tests run in parallel. But the servers of a process share some things that only servers make: the UIDs of
+// tests run in parallel. But the servers of a process share some state that only servers make: the UIDs of
 // the namespaces and roles that each cluster has, and the authority and the key that sign client certificates
 // and tokens of service accounts. A credential of one is therefore valid for others that have the same
 // account.

@@ -55,7 +55,7 @@ type Documents struct {
 	swaggerPB  *document
 
 	making  map[wanted]*making
-	asks    int64          // how many were asked for that were not at hand
+	asks    int64          // requests for documents that were not made yet
 	waiters int            // requests that wait for documents, or make some
 	waiting map[string]int // the same, by user
 	gate    *fair.Gate     // to make documents of version 3
@@ -65,7 +65,7 @@ type Documents struct {
 	begun  chan struct{}      // there is something to look after again
 
 	making2 chan struct{} // the one place of who makes a document of version 2, or drops its parts
-	// What they are put together of, for whoever has that place.
+	// The parts of these documents, for the goroutine that has that place.
 	swaggerParts map[string]*swaggerPart
 	swaggerBases map[bool]*swaggerBase // by whether it is in protobuf
 
@@ -158,7 +158,7 @@ func (d *Documents) refresh() {
 	}
 }
 
-// renumber forgets what was made of other servers' documents before. The caller holds mu.
+// renumber drops documents made of an earlier state of other servers' documents. The caller holds mu.
 func (d *Documents) renumber(number uint64) {
 	if number != d.others {
 		d.others, d.swagger, d.swaggerPB = number, nil, nil
@@ -186,8 +186,7 @@ func (d *Documents) knows(w wanted) bool {
 	return root
 }
 
-// ready gives a document that is at hand, or nil, and notes that it was asked for. The caller
-// holds mu.
+// ready returns a document if it is made, or nil, and counts the request. The caller holds mu.
 func (d *Documents) ready(w wanted) *document {
 	if w.version2 {
 		d.asked2[w.protobuf] = d.Now()
@@ -207,7 +206,7 @@ func (d *Documents) ready(w wanted) *document {
 	return doc
 }
 
-// store keeps what was made, unless it is of the past. The caller holds mu.
+// store keeps a document, unless it is outdated. The caller holds mu.
 func (d *Documents) store(w wanted, m *making) {
 	now := state{generation: d.generation, others: d.others, byKey: d.byKey}
 	if !m.describes(w, &now) || !d.knows(w) {

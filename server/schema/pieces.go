@@ -100,7 +100,7 @@ type pieceReader struct {
 	of   []func() ([]byte, error)
 
 	at   int64
-	have int    // whose text is at hand, plus one
+	have int    // the part whose text is loaded, plus one
 	text []byte // its text
 }
 

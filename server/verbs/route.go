@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// errNoGroup: nothing is served below the group, or a custom resource has no such
-	// path. The answer is the 404 of a path that nobody knows, and no Status.
+	// errNoGroup: nothing is served below the group, or a custom resource has no such path. The
+	// answer is the 404 of an unknown path, and no Status.
 	errNoGroup = errors.New("unknown API group")
 	// errNoPlace: a resource has no such path.
 	errNoPlace = errors.New("no such path")

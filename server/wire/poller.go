@@ -38,7 +38,7 @@ func (p *Poller) run() {
 }
 
 // Park has c.Resume called when something can be read from the socket: bytes, the end, or an error.
-// Whoever closes the socket must call Wake afterwards. The id is that of c alone.
+// The caller must call Wake after it closes the socket. The id is that of c alone.
 func (p *Poller) Park(s *Socket, id uint64, c Parked) {
 	p.start.Do(p.run)
 	p.mu.Lock()

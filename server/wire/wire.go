@@ -1,12 +1,11 @@
 // Package wire is the layer between TLS and the sockets of clients, which the server's HTTP
 // packages share.
 //
-// A Socket is what package tls writes its records to. It has two modes. At first it joins full
-// records, which package tls writes one by one, for a millisecond at most: that is what
-// answers of package net/http go through. A connection whose writers must not wait for the
-// client (HTTP/2 of package h2, watches over HTTP/1.1 of package h1stream) switches it to a
-// queue: a write takes what the kernel has room for and keeps the rest in order, and Flush
-// waits for it.
+// Package tls writes its records to a Socket, which has two modes. At first it joins full records,
+// which package tls writes one by one, for a millisecond at most: that is what answers of package
+// net/http go through. A connection whose writers must not wait for the client (HTTP/2 of package
+// h2, watches over HTTP/1.1 of package h1stream) switches it to a queue: a write takes what the
+// kernel has room for and keeps the rest in order, and Flush waits for it.
 //
 // It also tells handlers which connection a request came by (From), so that they can announce
 // what they are about to send.

@@ -46,7 +46,7 @@ func Here() Where {
 func (w *Where) Binary(path string) error {
 	w.Version = said(path, "version")
 	if w.Version == "" {
-		return fmt.Errorf("%s does not say which version it is", path)
+		return fmt.Errorf("%s prints no version", path)
 	}
 	return nil
 }

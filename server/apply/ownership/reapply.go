@@ -30,7 +30,7 @@ type application struct {
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // reapply is for the usual apply of a controller: the manager applies just the fields that it applied before,
-// some with other values. Nothing is removed then, and nobody else loses a field, unless it has another
+// some with other values. Then nothing is removed, and no other manager loses a field unless it has another
 // owner; it remains to set values and times. Every other apply is fieldset.ErrUnsupported.
 func (p *planned) reapply(a application) (kinds.Object, error) {
 	entries := a.live.GetManagedFields()

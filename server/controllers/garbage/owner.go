@@ -27,7 +27,7 @@ var cluster = unique.Make("")
 
 var (
 	// errUnknown: it is not known now whether an owner exists.
-	errUnknown = errors.New("nobody knows what an owner is")
+	errUnknown = errors.New("the kind of an owner is unknown")
 	// errElsewhere: another server stores the owner.
 	errElsewhere = errors.New("the owner is at another server")
 	// errUnreachable: the object can have no such owner, and never will.

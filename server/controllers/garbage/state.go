@@ -70,7 +70,7 @@ type parking struct {
 	rest time.Duration // the current backoff
 }
 
-// park sets an object aside whose owners cannot be judged now.
+// park queues an object separately while its owners cannot be judged.
 func (c *state) park(id graph.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

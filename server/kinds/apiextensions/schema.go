@@ -91,7 +91,7 @@ var atRoot = []string{
 	"MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
 }
 
-// validateRoot finds the first thing that the root may not say.
+// validateRoot finds the first fault of the root.
 func validateRoot(s *apiext.JSONSchemaProps, p *field.Path) field.ErrorList {
 	v := reflect.ValueOf(*s)
 	for i := range v.NumField() {

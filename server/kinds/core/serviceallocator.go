@@ -103,7 +103,7 @@ type allocation struct {
 	take, release []kinds.Claim
 }
 
-// claim takes one thing of a pool.
+// claim reserves one address or port of a pool.
 func (p *allocation) claim(pool, name string) error {
 	id := kinds.Claim{Pool: pool, Name: name}
 	if p.taken[id] || p.claims.Taken(pool, name) {

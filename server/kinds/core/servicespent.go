@@ -47,7 +47,7 @@ func (p *allocation) anyIn(n network, take func(i int) bool) (int, error) {
 	return p.any(n.prefix, now, n.size(), n.lower(), take)
 }
 
-// any takes any of size things of a network, or of the ports, unless it is known that none is
+// any reserves one of size addresses of a network, or of the ports, unless it is known that none is
 // left.
 func (p *allocation) any(of netip.Prefix, now removed, size, lower int, take func(i int) bool) (int, error) {
 	if p.a.spent.holds(of, now) {

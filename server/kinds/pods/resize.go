@@ -31,9 +31,9 @@ func defaultResizePolicy(c *corev1.Container) {
 // resizeProposed is corev1.PodResizeStatusProposed, which newer releases of k8s.io/api do not have.
 const resizeProposed corev1.PodResizeStatus = "Proposed"
 
-// prepareResize takes the resources of containers from the new pod, by their names, and
-// nothing else: containers that come, go or change places are those that there were. In
-// release 1.32 init containers cannot be resized, sidecars neither.
+// prepareResize takes only the resources of containers from the new pod, by their names: it undoes
+// all other changes, and those of the list of containers. In release 1.32 init containers cannot be
+// resized, sidecars neither.
 func (r podRules) prepareResize(pod, was *corev1.Pod) {
 	if r.since133 {
 		r.prepareLaterResize(pod, was)

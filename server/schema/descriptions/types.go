@@ -121,7 +121,7 @@ func fieldOf(t reflect.Type, field string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// inlined yields the structs whose fields stand among those of a type in JSON.
+// inlined yields the structs whose fields JSON inlines into those of a type.
 func inlined(t reflect.Type) func(yield func(reflect.Type) bool) {
 	return func(yield func(reflect.Type) bool) {
 		for i := range t.NumField() {

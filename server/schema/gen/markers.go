@@ -16,8 +16,8 @@ import (
 //	field k8s.io/api/core/v1.LabelSelector matchLabels atomic
 //	default k8s.io/api/core/v1.ContainerPort protocol "TCP"
 //
-// Where newer sources say something else of a type, all that they say stands before it, between the lines "newer TYPE"
-// and "end". Packages whose types those of another stand for have no lines.
+// Where newer sources differ for a type, all their markers come first, between the lines "newer TYPE" and "end".
+// Packages whose types are aliases of another's have no lines.
 func (s *source) markers(newer *source) []byte {
 	var out bytes.Buffer
 	older := map[string]bool{}

@@ -36,8 +36,8 @@ func Encode(document []byte) ([]byte, error) {
 	return w.buf[w.at:], nil
 }
 
-// writer writes from the end to the start: the length of a message, which stands before it, is known once
-// it is written. So nothing is written twice, however deep messages are nested.
+// writer writes from the end to the start: the length of a message, which precedes it, is known once it
+// is written. So nothing is written twice, however deep messages are nested.
 type writer struct {
 	buf []byte // from at
 	at  int

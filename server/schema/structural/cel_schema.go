@@ -58,8 +58,8 @@ func asCELSchema(s common.Schema) *celSchema {
 	return d
 }
 
-// Items, Properties, AdditionalProperties and WithTypeAndObjectMeta stand before those
-// of model.Structural.
+// Items, Properties, AdditionalProperties and WithTypeAndObjectMeta replace those of
+// model.Structural.
 func (d *celSchema) Items() common.Schema                      { return d.items }
 func (d *celSchema) Properties() map[string]common.Schema      { return d.properties }
 func (d *celSchema) AdditionalProperties() common.SchemaOrBool { return d.additional }

@@ -10,9 +10,9 @@ import (
 
 // Overlay sets the values of want in live at the paths in body, and returns these paths, and those whose
 // value has changed: the result of Changes for live before and after. body is the JSON of an applied object,
-// without repeated names; want is the same decoded into the plan's type; live is a struct of that type which
-// nobody else has, with the name and namespace that body must have too. All paths must exist in live already:
-// nothing is added to a map or a list, and no item is moved. The sets live in memory.
+// without repeated names; want is the same decoded into the plan's type; live is a struct of that type that
+// no other code uses, with the name and namespace that body must have too. All paths must exist in live
+// already: nothing is added to a map or a list, and no item is moved. The sets live in memory.
 //
 // ErrUnsupported is returned in all other cases, including a value whose spelling differs from its encoding.
 // live may be changed then.

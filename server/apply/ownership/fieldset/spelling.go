@@ -37,7 +37,7 @@ func (o *overlay) spelled(n *node, v reflect.Value, at int) int {
 	return -1
 }
 
-// spelledScalar: of strings, whole numbers and booleans each has one spelling, escapes aside.
+// spelledScalar: strings (apart from escapes), whole numbers and booleans have one spelling each.
 func (o *overlay) spelledScalar(v reflect.Value, at int) int {
 	end := o.skip(at)
 	if end < 0 {

@@ -54,7 +54,7 @@ type Node struct {
 	Located    bool // where it is, is known
 	Absent     bool // it was seen going
 	Dependents bool // there are some that it can own
-	Blocking   int  // those that block its deletion, itself aside
+	Blocking   int  // the other ones that block its deletion
 }
 
 // Look is an object to be looked at, and in which namespace it is.
