@@ -1,8 +1,8 @@
 #!/bin/sh
 # Prints the packages below the folders of e2e/apart.txt that need no tests now: neither they, nor a package of
 # this module that they or their tests import directly, nor go.mod, have changed since the base. The base is
-# where this branch left main, or on main itself the commit before; ROWLOCK_CHECK_BASE names another one. What
-# is not committed counts as changed. Where there is no base, or with ROWLOCK_CHECK_ALL=1, it prints nothing.
+# the merge base with main, or on main itself the previous commit; ROWLOCK_CHECK_BASE names another one.
+# Uncommitted files count as changed. Without a base, or with ROWLOCK_CHECK_ALL=1, it prints nothing.
 set -eu
 cd "$(dirname "$0")/.."
 [ -z "${ROWLOCK_CHECK_ALL:-}" ] || exit 0

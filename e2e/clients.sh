@@ -12,7 +12,7 @@ trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 export GOWORK=off
-# select MODULE REQUIRED...: a go.mod in $mod with other versions than those that are committed.
+# select MODULE REQUIRED... writes a go.mod in $mod with other versions than the committed ones.
 select_modules() {
     mod=$dir/$1.mod
     sed -n '1,/^go /p' "$1/go.mod" >"$mod"

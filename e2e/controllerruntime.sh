@@ -1,8 +1,8 @@
 #!/bin/sh
-# e2e/controllerruntime with each release of controller-runtime that is supported, the oldest and the
-# newest among them, or with those of the arguments: the module selects what that release wants, as a
-# project does that requires both. Of the long tests: it compiles everything with two releases of
-# Kubernetes' modules.
+# Runs e2e/controllerruntime with each supported release of controller-runtime, the oldest and the
+# newest included, or with those of the arguments: the module selects the versions that the release
+# requires, as a project does that requires both. One of the long tests: it compiles everything with
+# two releases of Kubernetes' modules.
 set -eu
 cd "$(dirname "$0")/controllerruntime"
 [ $# -gt 0 ] || set -- v0.24.1 v0.25.0
@@ -13,7 +13,7 @@ trap 'exit 143' TERM
 export GOWORK=off
 for version in "$@"; do
     echo "controller-runtime $version"
-    # Not the files that are committed, which say what the oldest one wants.
+    # Not the committed files, which have the versions for the oldest one.
     mod=$dir/$version.mod
     {
         sed -n '1,/^go /p' go.mod

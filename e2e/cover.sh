@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measures how much of each package of kinds its own tests reach, and fails where that
-# is less than server/kinds/coverage.txt says, or where the file leaves a package out.
-# Arguments are more for go test: flags, then packages that are tested beside them.
+# Measures the coverage of each package of kinds by its own tests. Fails if it is less than
+# server/kinds/coverage.txt requires, or if the file lacks a package. Arguments are passed to
+# go test: flags, then further packages to test.
 set -eu
 cd "$(dirname "$0")/.."
 . e2e/flags.sh
@@ -12,11 +12,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 mkdir "$dir/reached"
 
-# All kinds are counted in one build for all tests: if each test counted its own package
-# alone, the server behind it would be compiled anew for each. So each test leaves a profile
-# of all, and what it reached of its own package is read from that. Tests run in the folder
-# of their package. TestListsAreLinear of server/kinds/builtin reads how often statements ran, of
-# kinds and of what else looks at their lists.
+# One build instruments all kinds for all tests: if each test instrumented its own package alone,
+# each would compile the server again. So each test writes a profile of all kinds, from which the
+# coverage of its own package is read. Tests run in the folder of their package.
+# TestListsAreLinear of server/kinds/builtin reads the counters of kinds, and of other packages that
+# walk their lists.
 counted=$(sed -n 's/^const counted = "\(.*\)"$/\1/p' server/kinds/builtin/lists_test.go)
 cat >"$dir/run" <<'END'
 #!/bin/sh

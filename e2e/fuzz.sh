@@ -3,14 +3,14 @@
 #
 #	sh e2e/fuzz.sh [SECONDS [PACKAGE...]]
 #
-# As many packages are fuzzed at once as there are processors. What is new and worth
-# keeping goes to Go's cache of such inputs, from which later runs start; an input that
-# fails is written to the package's testdata/fuzz, where it is a seed from then on.
+# It fuzzes as many packages at once as there are processors. Interesting inputs go to Go's fuzzing
+# cache, from which later runs start; a failing input is written to the package's testdata/fuzz,
+# where it is a seed from then on.
 set -eu
 cd "$(dirname "$0")/.."
 
-# Only our own packages are compiled for fuzzing: guidance by what others' code does is
-# not worth compiling all of it once more.
+# Only this module's packages are instrumented: coverage of libraries is not worth compiling all of
+# them again.
 ours='-gcflags=github.com/rowlock/rowlock/...=-d=libfuzzer'
 export CGO_ENABLED=0 GOFLAGS=-trimpath
 
@@ -24,8 +24,8 @@ if [ "${1-}" = --package ]; then
 	for target in $("$binary" -test.list '^Fuzz'); do
 		"$binary" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "${seconds}s" -test.fuzzminimizetime 5s \
 			-test.fuzzcachedir "$cache" -test.parallel 1 >"$binary.log" 2>&1 && failed="" || failed=yes
-		# A worker that is still busy when the time is over makes Go say that the context ended:
-		# no input has failed then, or it would have been written down.
+		# If a worker is still busy when the time is over, Go reports that the context ended: no input
+		# has failed then, or a file would name it.
 		if [ -n "$failed" ] && grep -q '^ *context deadline exceeded$' "$binary.log" && ! grep -q -E 'Failing input written|panic:|seed corpus entry' "$binary.log"; then
 			failed=""
 		fi
@@ -44,6 +44,6 @@ fi
 seconds=${1:-10}
 [ $# -gt 0 ] && shift
 [ $# -gt 0 ] || set -- $(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's,^,./,')
-# What they share is compiled first, once. Programs cannot be linked in this way.
+# Shared packages are compiled first, once. Programs cannot be linked in this way.
 go build "$ours" $(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...)
 printf '%s\n' "$@" | xargs -n 1 -P "$(nproc)" sh e2e/fuzz.sh --package "$seconds"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An empty module requires this one as anybody would: go get, a program with a control plane
-# inside, a test with a server. Of the long tests: it compiles everything under another name.
+# An empty module requires this one as other projects do: go get, a program with an embedded control
+# plane, a test with a server. One of the long tests: it compiles everything under another name.
 set -eu
 cd "$(dirname "$0")/.."
 version=v0.99.0
@@ -18,7 +18,7 @@ export GOMODCACHE="$dir/modules"
 cd "$dir/importer"
 go mod init importer.example
 go get github.com/rowlock/rowlock@$version
-# The examples of the pages, as a stranger's own tests.
+# The examples of the documentation, as tests of another module.
 sed 's/^package .*/package importer_test/' "$dir/greeter_test.go" >greeter_test.go
 sed 's/^package .*/package importer_test/' "$dir/embed_test.go" >embed_test.go
 cat >program/main.go <<'END'
@@ -50,7 +50,7 @@ go mod tidy
 go vet ./...
 go test ./...
 go run ./program "$dir/db"
-# Their list stays as short as it is: who adds to it changes this number.
+# A longer list must change this number.
 list=$(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' ./program)
 modules=$(echo "$list" | sort -u | wc -l)
 echo "modules: $modules"

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Builds the image of the Dockerfile with buildah, without a registry, and runs it: for
-# machines where no container engine runs. The base of the build stage is put together
-# from this machine: its programs, libraries and Go. Part of the long tests; minutes, and
-# root.
+# Builds the image of the Dockerfile with buildah, without a registry, and runs it, on machines
+# without a container engine. The base of the build stage consists of this machine's programs,
+# libraries and Go. One of the long tests; it needs root, and takes minutes.
 set -eu
 cd "$(dirname "$0")/.."
 command -v buildah >/dev/null 2>&1 || {

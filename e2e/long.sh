@@ -1,7 +1,7 @@
 #!/bin/sh
-# The long tests, which CI does not run: those of modules of their own below e2e, with
-# servers that others wrote and that are built here from their public modules; of what is not the server
-# (e2e/apart.txt); and all recorded answers against the built binary.
+# The long tests, which CI does not run: nested modules below e2e, which build third-party servers
+# from their public modules; packages outside the server (e2e/apart.txt); and all recorded answers
+# against the built binary.
 set -eu
 cd "$(dirname "$0")/.."
 export GOFLAGS="-trimpath -tags=grpcnotrace"
@@ -9,10 +9,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-# By the main module's libraries: the long modules have newer ones.
+# Built with the main module's libraries: the nested modules have newer ones.
 CGO_ENABLED=0 go build -o "$dir/rowlock" ./cmd/rowlock
 export ROWLOCK_BINARY="${ROWLOCK_BINARY:-$dir/rowlock}"
-# What is missing fails a test, and what is let pass on a slow machine is shown (e2e/needs, e2e/leniency).
+# A missing program fails a test, and tolerance of slow machines is printed (e2e/needs, e2e/leniency).
 export ROWLOCK_CHECK=1 ROWLOCK_LENIENCY="$dir/leniency"
 : >"$ROWLOCK_LENIENCY"
 ROWLOCK_RECORDED_ALL=1 go test -count=1 -timeout 30m -run '^TestRecordedAnswers$' ./e2e
@@ -25,7 +25,7 @@ done
 go test -count=1 -timeout 30m $(sed -n 's|^[^#].*|./&/...|p' e2e/apart.txt)
 # Two minutes of faults on each store, at the same time.
 ROWLOCK_ROBUSTNESS_MINUTES=2 go test -count=1 -timeout 30m -v -run '^TestRobustness$' ./e2e/robustness
-# Rolling restarts between this build and one that has a migration more, under load: an upgrade, a downgrade, and both at once.
+# Rolling restarts under load, between this build and one with another migration: an upgrade, a downgrade, and both at once.
 echo 'CREATE TABLE IF NOT EXISTS kv_later (n bigint);' >"$dir/later.sql"
 printf '{"Replace":{"%s":"%s","%s":"%s"}}' "$PWD/migrations/sqlite/0999_later.up.sql" "$dir/later.sql" \
     "$PWD/migrations/postgres/0999_later.up.sql" "$dir/later.sql" >"$dir/overlay.json"
@@ -52,13 +52,13 @@ for module in e2e/*/go.mod; do
     # -mod=mod: their go.mod follows what the main module requires.
     (cd "$where" && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 60m ./...)
 done
-# Each list at each place in each kind, with feature gates on and off, where libraries are counted too.
+# Every list of every kind, with feature gates on and off, libraries included.
 ROWLOCK_LIST_WALK=all CGO_ENABLED=0 go test -vet=off -count=1 -timeout 60m -run '^TestListsAreLinear$' ./server/kinds/builtin
 # rowlocktest with each release of controller-runtime that is supported.
 sh e2e/controllerruntime.sh
 # Clients of other releases, against the binary as this release and as later ones.
 sh e2e/clients.sh
-# What hostile and slow clients cost, how watches are sent and how a server ends, by package net/http alone.
+# The cost of hostile and slow clients, the delivery of watches, and shutdown, with package net/http alone.
 ROWLOCK_TEST_FLAGS=--http2=standard go test -count=1 -timeout 30m -run '^(TestWatchesThatNobodyReads|TestWatchesOfOneUser|TestEnds.*|TestDrain|TestFairness)$' ./e2e
 ROWLOCK_TEST_FLAGS=--http2=standard go test -count=1 -timeout 30m -run '^(TestCosts|TestWaiting|TestPaths)$' \
     -skip '^(TestCosts|TestWaiting)$/^(frames|requests_.*|a_body_that_never_comes|refused_over.*|closed_windows|resets)$' ./e2e/attack

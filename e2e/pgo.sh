@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes cmd/rowlock/load.pgo anew: what the compiler is told of where the server spends its
-# time, from a run of the bench with writes, gets and lists, over both protocols, on SQLite and,
-# where its server is installed, on PostgreSQL. It takes five minutes.
+# Makes cmd/rowlock/load.pgo, the profile for the compiler, from a run of the benchmark with writes,
+# gets and lists, over both protocols, on SQLite and, if its server is installed, on PostgreSQL. It
+# takes five minutes.
 #
 #	sh e2e/pgo.sh [SECONDS]        of each load; 4 by default
 set -eu
@@ -33,7 +33,7 @@ for protocol in -http2 -http2=false; do
 done
 load -run '^lists$'
 
-# A profile names the file of the program. A text in it stands behind its length, which stays.
+# A profile names the file of the program. Its texts follow their lengths, which must not change.
 go tool pprof -proto -output "$dir/merged.pb.gz" "$dir"/*/cpu-*.pb.gz
 anywhere=$(printf "%${#dir}s" "" | tr ' ' '/')
 gzip -dc "$dir/merged.pb.gz" | LC_ALL=C sed "s|$dir|$anywhere|g" | gzip -9n >"$dir/load.pgo"

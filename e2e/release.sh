@@ -4,8 +4,8 @@
 #	sh e2e/release.sh [VERSION]
 #
 # Static binaries for Linux, macOS and Windows on amd64 and arm64 with the version stamped in, a bill of
-# materials of each, manual pages, completions, what people install it with, and checksums
-# of all. The same commit and the same release of Go give the same bytes.
+# materials of each, manual pages, completions, the files of packaging, and checksums of all.
+# The same commit and the same release of Go give the same bytes.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:-$(git describe --tags --always --dirty 2>/dev/null || echo dev)}
@@ -20,7 +20,7 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
 tool=$(mktemp)
-# What is left in embedded would be in each later build, also after Ctrl-C.
+# A file left in embedded would be part of each later build, also after Ctrl-C.
 trap 'rm -f cmd/rowlock/internal/envtest/embedded/etcd "$tool"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -28,7 +28,7 @@ for platform in $platforms; do
 	name=rowlock_${version}_$(echo "$platform" | tr / _)
 	case $platform in windows/*) name=$name.exe ;; esac
 	echo "$name"
-	# The small etcd of test environments goes inside.
+	# It embeds the small etcd of test environments.
 	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o cmd/rowlock/internal/envtest/embedded/etcd ./cmd/etcd
 	GOOS=${platform%/*} GOARCH=${platform#*/} go build -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X github.com/rowlock/rowlock/cmd/rowlock/internal/program.Version=$version" -o "$out/$name" ./cmd/rowlock
 	go run ./e2e/release "$out/$name" >"$out/$name.spdx.json"
@@ -46,6 +46,6 @@ tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX 
 	-czf "$out/rowlock_${version}_extras.tar.gz" man completions packaging
 rm -rf "$out/man" "$out/completions" "$out/packaging"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
-# Nothing is published with a vulnerability that is known and that it has. ROWLOCK_VULNCHECK=0 does not look.
+# A release with a known vulnerability fails. ROWLOCK_VULNCHECK=0 skips the check.
 [ "${ROWLOCK_VULNCHECK:-1}" = 0 ] || sh e2e/vulncheck.sh
 ls -l "$out"

@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 ROWLOCK_PLATFORMS=${ROWLOCK_PLATFORMS:-$(go env GOOS)/$(go env GOARCH)}
-# GOMODCACHE: what a module is does not depend on who has fetched it.
+# GOMODCACHE: the content of a module does not depend on the cache.
 GOMODCACHE=$(go env GOMODCACHE)
 export ROWLOCK_PLATFORMS GOMODCACHE ROWLOCK_VULNCHECK=0
 dir=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The short tests: those beside the code but for the drivers of PostgreSQL, which want a
-# server, and of the built binary whether it starts, serves and ends. Nothing is
-# installed, and what e2e/apart.txt names is left out where it has not changed. e2e/test.sh runs all.
+# The short tests: the unit tests, except those of the PostgreSQL drivers, which need a server, and
+# one start of the built binary. It installs nothing, and skips packages in e2e/apart.txt that have not
+# changed. e2e/test.sh runs all tests.
 set -eu
 cd "$(dirname "$0")/.."
 . e2e/flags.sh

@@ -1,13 +1,13 @@
 #!/bin/sh
-# All checks and tests, in three lanes: lint (formatting, vet, staticcheck, deadcode), unit (the tests that
-# stand with the code, most with the race detector) and blackbox (the built binary, and the drivers).
+# All checks and tests, in three lanes: lint (formatting, vet, staticcheck, deadcode), unit (the tests in the
+# packages, most with the race detector) and blackbox (the built binary, and the drivers).
 #
 #	sh e2e/test.sh [lint] [unit] [blackbox]
 #
 # Without an argument all lanes run, blackbox at the same time as the others. Installs the programs that tests
-# need (PostgreSQL's and MariaDB's servers, nginx, PgBouncer, a C compiler for the race detector, ...) where
-# apt-get can; exits non-zero on any failure. Tests that fail are shown at once, and the rest runs all the same.
-# ROWLOCK_CHECK_ALL=1 tests what e2e/apart.txt names, too, whatever has changed.
+# need (PostgreSQL's and MariaDB's servers, nginx, PgBouncer, a C compiler for the race detector, ...) if
+# apt-get can; exits non-zero on any failure. It shows failures at once, and continues. ROWLOCK_CHECK_ALL=1
+# tests all packages in e2e/apart.txt, changed or not.
 #
 # Everything runs in a session of its own, so that it ends within seconds, with all that it has
 # started, when this script is interrupted.
@@ -74,7 +74,7 @@ if [ -z "${ROWLOCK_CHECK_BEGAN:-}" ]; then
 		DEBIAN_FRONTEND=noninteractive $sudo apt-get install -q -y --no-install-recommends $need
 	fi
 
-	# However it ends: nothing is left.
+	# It leaves nothing behind, however it ends.
 	ROWLOCK_CHECK_MADE=$(mktemp -d)
 	export ROWLOCK_CHECK_BEGAN ROWLOCK_CHECK_MADE
 	session=""
@@ -108,7 +108,7 @@ if [ -z "${ROWLOCK_CHECK_BEGAN:-}" ]; then
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	trap 'exit 129' HUP
-	# What a shell starts in the background ignores interrupts, and so would all that it starts.
+	# Background processes of a shell ignore interrupts, and so would their children.
 	heed=""
 	! env --default-signal=INT true 2>/dev/null || heed="env --default-signal=INT,QUIT"
 	setsid $heed sh e2e/test.sh $lanes &
@@ -119,25 +119,25 @@ fi
 began=$ROWLOCK_CHECK_BEGAN
 made=$ROWLOCK_CHECK_MADE
 
-# A program that is missing fails a test here, where it only skips one otherwise (e2e/needs). Whatever a test
-# lets a slow machine get away with is a line of this file (e2e/leniency).
+# A missing program fails a test here, where it otherwise skips it (e2e/needs). Each tolerance of a slow
+# machine adds a line to this file (e2e/leniency).
 ROWLOCK_CHECK=1 ROWLOCK_LENIENCY=$made/leniency
 export ROWLOCK_CHECK ROWLOCK_LENIENCY
 mostLenient=10
 : >"$ROWLOCK_LENIENCY"
 
-# tested runs a step of a lane. One that fails is kept in a file of the lane, and the lane goes on.
+# tested runs a step of a lane. It records a failure in a file of the lane, and the lane continues.
 tested() { "$@" || printf '  %s\n' "$*" >>"$made/failed.$lane"; }
 
-# tests is go test that names each package when it is done, where go test by itself names them in
-# their order. Scripts that are called use it too.
+# tests runs go test, and names each package when it is done, where go test keeps their order. Called
+# scripts use it, too.
 ROWLOCK_GOTEST="$made/gotestsum --format pkgname --"
 export ROWLOCK_GOTEST
 tests() { $ROWLOCK_GOTEST "$@"; }
 race() { CGO_ENABLED=1 $ROWLOCK_GOTEST -race -vet=off "$@"; }
 
-# Everything but the race detector reads and compiles what the static binary is made of: what
-# they share is compiled once.
+# All steps except those with the race detector share the packages of the static binary, which are
+# compiled once.
 . e2e/flags.sh
 
 formatted() {
@@ -145,12 +145,11 @@ formatted() {
 	[ -z "$unformatted" ] || { echo "$unformatted"; return 1; }
 }
 
-# Deprecated fields of the API are served all the same (SA1019), and messages that
-# clients know begin as a stock server's do (ST1005).
+# The server serves deprecated fields of the API (SA1019), and messages that clients know begin as
+# those of a stock server (ST1005).
 staticcheck() { GOGC=400 go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 -checks inherit,-SA1019,-ST1005 ./...; }
 
-# Functions that neither a program nor a test calls. Exceptions, with their reasons, stand
-# in e2e/deadcode.txt.
+# Functions that neither a program nor a test calls. e2e/deadcode.txt has the exceptions, with reasons.
 deadcode() {
 	GOGC=400 go run golang.org/x/tools/cmd/deadcode@v0.48.0 -test ./... >"$made/dead" || return 1
 	unlisted=$(sed 's/:[0-9]*:[0-9]*: /: /' "$made/dead" | grep -v -x -F -f e2e/deadcode.txt) || [ $? = 1 ] # 1: all are listed
@@ -168,10 +167,10 @@ lint() {
 	tested deadcode
 }
 
-# The race detector runs the tests that e2e/race.txt names. It costs the drivers much of their time, so they run
-# with it on a part of their suite and without it on all (lane blackbox). Long tests in which one thing happens
-# after the other run without it: a backup taken apart byte by byte, piles and watchers of many megabytes, every
-# right on every resource, lists of many megabytes in every form, every kind of write sent twice.
+# The race detector runs the tests that e2e/race.txt names. It makes drivers much slower, so a part of their
+# suite runs with it, and all of it without (lane blackbox). Long sequential tests run without it: a backup
+# taken apart byte by byte, piles and watchers of many megabytes, every right on every resource, lists of many
+# megabytes in every form, every kind of write sent twice.
 steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers|Test(Packed|PagesOf)?LongLists(OnSQLite)?|TestDryRunsOfRecordedWrites)$'
 unit() {
 	slowest="./server/verbs ./server/cache ./server ./cmd/rowlock" # started first, so that the others do not wait for them
@@ -191,9 +190,9 @@ unit() {
 	tested sh e2e/cover.sh -vet=off -timeout 15m
 }
 
-# Drivers and black-box tests mostly wait, for disks, databases, processes and clocks: they
-# run beside one another and beside what computes. Four black-box tests at a time are enough to
-# have the processors always wanted.
+# Drivers and black-box tests mostly wait, for disks, databases, processes and clocks, so they run
+# concurrently with each other and with tests that compute. Four black-box tests at a time suffice to
+# keep the processors busy.
 drivers() { tests -vet=off -timeout 25m ./sqlstore/sqlite ./sqlstore/postgres; }
 binary() { ROWLOCK_BINARY=$made/rowlock $ROWLOCK_GOTEST -vet=off -timeout 30m -parallel 4 ./e2e ./e2e/attack ./e2e/robustness; }
 blackbox() {
@@ -209,7 +208,7 @@ blackbox() {
 	wait $started
 }
 
-# run is a lane in a shell of its own, whose processes' time it adds up.
+# run runs a lane in a shell of its own, and sums the time of its processes.
 run() (
 	lane=$1
 	$lane
