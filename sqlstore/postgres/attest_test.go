@@ -13,9 +13,9 @@ import (
 func TestCacheFiles(t *testing.T) {
 	for name, cfg := range map[string]postgres.Config{"listening": {}, "polling": {Poll: true}} {
 		t.Run(name, func(t *testing.T) {
-			storetest.CacheFiles(t, func(t testing.TB) storetest.Database { return newDatabase(t, cfg) }, map[string]storetest.Way{
+			storetest.CacheFiles(t, func(t testing.TB) storetest.Database { return newDatabase(t, cfg) }, map[string]storetest.Event{
 				"keys are damaged": storetest.ByExec(`UPDATE kv_meta SET word = 'x' || word WHERE key = 'cache_files'`),
-			}, map[string]storetest.Way{
+			}, map[string]storetest.Event{
 				"vacuum": func(t testing.TB, db storetest.Database) {
 					for _, sql := range []string{`VACUUM (FULL, FREEZE) kv, kv_meta`, `VACUUM (FREEZE) kv, kv_meta`, `CLUSTER kv USING kv_pkey`, `REINDEX TABLE kv`} {
 						db.Exec(t, sql)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCacheFiles(t *testing.T) {
-	storetest.CacheFiles(t, fresh, map[string]storetest.Way{
+	storetest.CacheFiles(t, fresh, map[string]storetest.Event{
 		"keys are damaged": storetest.ByExec(`UPDATE kv_meta SET value = 'x' || value WHERE key = 'cache_files'`),
 	}, nil)
 }

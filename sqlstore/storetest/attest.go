@@ -10,21 +10,20 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Way is something that happens to a database.
-type Way func(t testing.TB, db Database)
+// Event changes a database.
+type Event func(t testing.TB, db Database)
 
 // ByExec runs SQL.
-func ByExec(sql string) Way {
+func ByExec(sql string) Event {
 	return func(t testing.TB, db Database) { db.Exec(t, sql) }
 }
 
-// CacheFiles tests the promises of a driver as an Attestor. After a database has gone one of the ways of
-// dropped it attests to no file that was written before, and after those of kept it still does. The rows
-// concerned have the name x, in the namespace a.
-func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[string]Way) {
+// CacheFiles tests a driver as an Attestor. After each event of dropped, a database attests to no file that was
+// written before; after each of kept it still does. The events concern rows with the name x in the namespace a.
+func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[string]Event) {
 	t.Run("Revisions", func(t *testing.T) { revisionsListed(t, fresh(t)) })
 	t.Run("Many", func(t *testing.T) { manyAttested(t, fresh(t)) })
-	keeps := map[string]Way{"nothing": func(testing.TB, Database) {}}
+	keeps := map[string]Event{"nothing": func(testing.TB, Database) {}}
 	for verb, name := range map[sqlstore.Verb]string{sqlstore.Create: "a create", sqlstore.Update: "an update", sqlstore.Delete: "a delete"} {
 		keeps[name] = func(t testing.TB, db Database) {
 			d := db.Open(t)
@@ -42,7 +41,7 @@ func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept m
 			t.Fatal(n, err)
 		}
 	}
-	drops := map[string]Way{
+	drops := map[string]Event{
 		"a new epoch": func(t testing.TB, db Database) {
 			if err := db.Open(t).Attestor().NewEpoch(t.Context()); err != nil {
 				t.Fatal(err)
@@ -50,22 +49,22 @@ func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept m
 		},
 		"keys go": ByExec(`DELETE FROM kv_meta WHERE key = 'cache_files'`),
 	}
-	for name, way := range dropped {
-		drops[name] = way
+	for name, event := range dropped {
+		drops[name] = event
 	}
-	for name, way := range kept {
-		keeps[name] = way
+	for name, event := range kept {
+		keeps[name] = event
 	}
-	for name, way := range drops {
-		t.Run("Dropped/"+name, func(t *testing.T) { attestedAfter(t, fresh(t), way, false) })
+	for name, event := range drops {
+		t.Run("Dropped/"+name, func(t *testing.T) { attestedAfter(t, fresh(t), event, false) })
 	}
-	for name, way := range keeps {
-		t.Run("Kept/"+name, func(t *testing.T) { attestedAfter(t, fresh(t), way, true) })
+	for name, event := range keeps {
+		t.Run("Kept/"+name, func(t *testing.T) { attestedAfter(t, fresh(t), event, true) })
 	}
 }
 
-// attestedAfter sees whether a database attests to a file after a way, and to one of rows that were read before it.
-func attestedAfter(t *testing.T, db Database, way Way, kept bool) {
+// attestedAfter tests whether a database attests after an event to an older file, and to one of rows that were read before it.
+func attestedAfter(t *testing.T, db Database, event Event, kept bool) {
 	d := db.Open(t)
 	must(t, d, create(key("pods", "a", "x"), `{"n":"x"}`))
 	c := d.Attestor()
@@ -82,7 +81,7 @@ func attestedAfter(t *testing.T, db Database, way Way, kept bool) {
 	if known, err := c.CacheFiles(t.Context()); err != nil || known.Epoch != before.Epoch {
 		t.Fatalf("epoch %s, and %s with a file (%v)", before.Epoch, known.Epoch, err)
 	}
-	way(t, db)
+	event(t, db)
 	after, err := db.Open(t).Attestor().CacheFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
