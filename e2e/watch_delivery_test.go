@@ -15,12 +15,11 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestWatchDelivery: whichever way watches are sent, over either protocol and whether or
-// not the client takes them at once, nothing is missing, and the metrics say which way it
-// was.
+// TestWatchDelivery: with each implementation and either protocol, a watch misses no event, whether or not
+// the client reads them at once, and the metrics name the implementation.
 func TestWatchDelivery(t *testing.T) {
 	t.Parallel()
-	for mode, way := range map[string]string{"own": "detached", "standard": "handler"} {
+	for mode, implementation := range map[string]string{"own": "detached", "standard": "handler"} {
 		t.Run(mode, func(t *testing.T) {
 			s := harness.StartT(t, harness.Options{Args: []string{"--http2=" + mode}})
 			for _, two := range []bool{false, true} {
@@ -32,8 +31,8 @@ func TestWatchDelivery(t *testing.T) {
 			}
 			text := asAdmin(t, s, "GET", "/metrics", "").body
 			for _, want := range []string{
-				`rowlock_watch_delivery_watches_total{protocol="HTTP/1.1",way="` + way + `"} 2`,
-				`rowlock_watch_delivery_watches_total{protocol="HTTP/2",way="` + way + `"} 2`,
+				`rowlock_watch_delivery_watches_total{protocol="HTTP/1.1",implementation="` + implementation + `"} 2`,
+				`rowlock_watch_delivery_watches_total{protocol="HTTP/2",implementation="` + implementation + `"} 2`,
 			} {
 				if !regexp.MustCompile("(?m)^" + regexp.QuoteMeta(want) + "$").MatchString(text) {
 					t.Errorf("the metrics do not say %s", want)

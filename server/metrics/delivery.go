@@ -7,20 +7,20 @@ type Delivery struct{ watches *prometheus.CounterVec }
 
 func newDelivery() *Delivery {
 	return &Delivery{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "rowlock_watch_delivery_watches_total", Help: "Watches that have begun, by protocol, and by whether they go on without a handler (detached) or in theirs (handler).",
-	}, []string{"protocol", "way"})}
+		Name: "rowlock_watch_delivery_watches_total", Help: "Watches that have begun, by protocol, and by implementation: detached, without a handler; or handler.",
+	}, []string{"protocol", "implementation"})}
 }
 
 func (d *Delivery) parts() []prometheus.Collector { return []prometheus.Collector{d.watches} }
 
 // Sent is called for each watch that begins.
 func (d *Delivery) Sent(http2, detached bool) {
-	protocol, way := "HTTP/1.1", "handler"
+	protocol, implementation := "HTTP/1.1", "handler"
 	if http2 {
 		protocol = "HTTP/2"
 	}
 	if detached {
-		way = "detached"
+		implementation = "detached"
 	}
-	d.watches.WithLabelValues(protocol, way).Inc()
+	d.watches.WithLabelValues(protocol, implementation).Inc()
 }

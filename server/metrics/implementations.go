@@ -6,20 +6,20 @@ import "github.com/prometheus/client_golang/prometheus"
 type implementations map[string]prometheus.Counter
 
 func newImplementations(name, help string, names ...string) (prometheus.Collector, implementations) {
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"way"})
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"implementation"})
 	w := implementations{}
-	for _, way := range names {
-		w[way] = vec.WithLabelValues(way)
+	for _, each := range names {
+		w[each] = vec.WithLabelValues(each)
 	}
 	return vec, w
 }
 
 // count counts a use; it ignores an unknown implementation.
-func (w implementations) count(way string) {
-	if c, ok := w[way]; ok {
+func (w implementations) count(name string) {
+	if c, ok := w[name]; ok {
 		c.Inc()
 	}
 }
 
 // Ownership is the Count of an ownership.Config.
-func (m *Metrics) Ownership(way string) { m.ownership.count(way) }
+func (m *Metrics) Ownership(implementation string) { m.ownership.count(implementation) }

@@ -10,8 +10,8 @@ import (
 type JSON struct{ Codec json.Codec }
 
 var jsonValues = prometheus.NewDesc("rowlock_json_values_total",
-	"JSON values that were decoded, encoded, checked or made Protobuf, by the way it was done: own code, the standard packages because of --json-codec or the type, or these because the value was unclean or own code failed.",
-	[]string{"operation", "way"}, nil)
+	"JSON values that were decoded, encoded, checked or converted to Protobuf, by implementation: own; standard, because of --json-codec or the type; or standard after own, because the value was unclean or own code failed.",
+	[]string{"operation", "implementation"}, nil)
 
 // Describe implements prometheus.Collector.
 func (JSON) Describe(ch chan<- *prometheus.Desc) { ch <- jsonValues }

@@ -156,7 +156,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	}
 	var ownershipTotal prometheus.Collector
 	ownershipTotal, m.ownership = newImplementations("rowlock_apply_ownership_total",
-		"Computations of the managed fields of an object, by the way they took: planned, standard; failed where a panic led from the one to the other.",
+		"Computations of the managed fields of an object, by implementation: planned; standard; or failed, if the planned one panicked and the standard one followed.",
 		ownership.Planned, ownership.Standard, ownership.Failed)
 	m.Registry.MustRegister(ownershipTotal, newCensus(m))
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")

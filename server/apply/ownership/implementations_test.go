@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// broken is a planned way that does not work.
+// broken is a planned implementation that panics.
 type broken struct{ asked int }
 
 func (b *broken) track(write) ([]metav1.ManagedFieldsEntry, error) {
@@ -28,14 +28,14 @@ func (b *broken) reapply(application) (kinds.Object, error) {
 	panic("no such field")
 }
 
-// TestPanicLeadsToTheLibrary: a write survives a panic in the planned way, which then is not
-// asked about such objects again.
+// TestPanicLeadsToTheLibrary: a write survives a panic in the planned implementation, which handles no such
+// object from then on.
 func TestPanicLeadsToTheLibrary(t *testing.T) {
 	var log bytes.Buffer
 	var counted []string
 	m := New(Config{
 		Schemas: schema.New(kinds.NewCatalogue(builtin.Resources())),
-		Count:   func(way string) { counted = append(counted, way) },
+		Count:   func(name string) { counted = append(counted, name) },
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	b := &broken{}
@@ -93,7 +93,7 @@ func TestImplementations(t *testing.T) {
 		var counted []string
 		m := New(Config{
 			Schemas: schema.New(kinds.NewCatalogue(builtin.Resources())), StandardOnly: tc.standard,
-			Count: func(way string) { counted = append(counted, way) },
+			Count: func(name string) { counted = append(counted, name) },
 		})
 		r := m.schemas.Catalogue().Lookup("", "v1", "configmaps")
 		old, obj := r.New(), kinds.Object(configMap())

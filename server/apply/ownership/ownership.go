@@ -48,13 +48,13 @@ const (
 type Config struct {
 	Schemas *schema.Schemas
 
-	// JSON reads applied configurations. Without one, all of them take the standard way.
+	// JSON reads applied configurations. Without one, the library handles all of them.
 	JSON jsoncodec.Codec
 	// StandardOnly leaves everything to the library.
 	StandardOnly bool
 	// Count is called for each write with the implementation: Planned, Standard or Failed. It may be nil.
-	Count func(way string)
-	// Log receives panics in the planned way. It may be nil.
+	Count func(implementation string)
+	// Log receives panics of the planned implementation. It may be nil.
 	Log *slog.Logger
 }
 
@@ -66,7 +66,7 @@ type FieldManager struct {
 	standard *standard
 	blank    sync.Map // reflect.Type -> an object of it without fields
 	failed   sync.Map // reflect.Type of objects that made planned panic -> bool
-	count    func(way string)
+	count    func(implementation string)
 	log      *slog.Logger
 }
 
@@ -214,7 +214,7 @@ func (m *FieldManager) quickly(r *kinds.Resource, obj kinds.Object, fn func() er
 			err = fieldset.ErrUnsupported
 			m.failed.Store(t, true)
 			m.count(Failed)
-			m.log.Error("the quick way to compute the owners of fields failed; the standard one is taken for such objects from now on",
+			m.log.Error("the planned implementation of field ownership panicked; from now on the standard one handles objects of this kind",
 				"kind", r.GVK().String(), "error", reason, "stack", string(debug.Stack()))
 		}
 	}()

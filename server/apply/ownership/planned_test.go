@@ -67,7 +67,7 @@ func leavesOut(r *kinds.Resource, complaint error) bool {
 }
 
 // bothWays runs one write with both implementations and returns the object with what the library makes of
-// it, and whether the planned way took it.
+// it, and whether the planned implementation handled it.
 func bothWays(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) (result kinds.Object, planned bool) {
 	t.Helper()
 	old.GetObjectKind().SetGroupVersionKind(r.GVK())
@@ -146,8 +146,8 @@ func TestPlansEqualLibrary(t *testing.T) {
 	ofAllStored(t, 5, 3, func(r *kinds.Resource, seed int64) (quick, all int) { return differential(t, m, r, seed, 12) })
 }
 
-// ofAllStored runs something for each kind, with so many seeds: of the writes that it counts at least one in
-// least must have gone the quick way.
+// ofAllStored runs something for each kind, with so many seeds: of the writes that it counts, the
+// planned implementation must have handled at least one in least.
 func ofAllStored(t *testing.T, rounds, least int, run func(r *kinds.Resource, seed int64) (quick, all int)) {
 	t.Helper()
 	if testing.Short() {
@@ -160,9 +160,9 @@ func ofAllStored(t *testing.T, rounds, least int, run func(r *kinds.Resource, se
 			quick, all = quick+q, all+a
 		}
 	}
-	t.Logf("%d of %d writes took the planned way", quick, all)
+	t.Logf("%d of %d writes were planned", quick, all)
 	if quick < all/least {
-		t.Errorf("only %d of %d writes took the planned way", quick, all)
+		t.Errorf("only %d of %d writes were planned", quick, all)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestCreatedFromNothing(t *testing.T) {
 			continue
 		}
 		sent := []metav1.ManagedFieldsEntry{{Manager: "a", Operation: "Update", APIVersion: r.APIVersion(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:a":{}}}}`)}}}
-		for _, entries := range [][]metav1.ManagedFieldsEntry{nil, sent} { // the planned way, and the library's
+		for _, entries := range [][]metav1.ManagedFieldsEntry{nil, sent} { // planned, and by the library
 			mine, theirs := obj.DeepCopyObject().(kinds.Object), obj.DeepCopyObject().(kinds.Object)
 			mine.SetManagedFields(entries)
 			theirs.SetManagedFields(slices.Clone(entries))

@@ -274,7 +274,7 @@ func deployed(t testing.TB, m *FieldManager) (*kinds.Resource, *appsv1.Deploymen
 	return r, d
 }
 
-// TestReapplyTakes: which applies the planned way takes, and that it makes the same of them.
+// TestReapplyTakes: the planned implementation handles these applies, with the same results.
 func TestReapplyTakes(t *testing.T) {
 	m := applier()
 	r, live := deployed(t, m)

@@ -17,21 +17,21 @@ import (
 // standardOwnership is a server that leaves the owners of fields to the library.
 func standardOwnership(c *server.Config) { c.StandardOwnership = true }
 
-// TestRecordedAnswersTheStandardWay: what is recorded of applies comes back the same with the library
-// alone. The other tests of recorded answers use plans.
-func TestRecordedAnswersTheStandardWay(t *testing.T) {
+// TestRecordedAnswersStandard replays recorded applies with the library alone. The other tests of recorded
+// answers use plans.
+func TestRecordedAnswersStandard(t *testing.T) {
 	servertest.RecordedBy(t, standardOwnership,
 		"protocol-apply-*", "protocol-patch-*", "protocol-flow-kubectl-apply", "core-apply-core", "effect-apply-create", "groups-deploy-apply")
 }
 
-// TestRecordedAnswersTheQuickWay is the other half.
-func TestRecordedAnswersTheQuickWay(t *testing.T) {
+// TestRecordedAnswersPlanned replays them with plans.
+func TestRecordedAnswersPlanned(t *testing.T) {
 	servertest.Recorded(t, "protocol-apply-*", "protocol-patch-*", "protocol-fieldvalidation-patch", "protocol-flow-kubectl-apply", "effect-apply-create")
 }
 
-var wayLine = regexp.MustCompile(`(?m)^(rowlock_apply_[a-z_]+)\{way="([a-z]+)"\} (\d+)$`)
+var implementationLine = regexp.MustCompile(`(?m)^(rowlock_apply_[a-z_]+)\{implementation="([a-z]+)"\} (\d+)$`)
 
-// TestImplementationsAreCounted: metrics say which implementation runs, and the flag chooses it.
+// TestImplementationsAreCounted: metrics count the uses of each implementation, and the flag chooses it.
 func TestImplementationsAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		option func(*server.Config)
@@ -44,9 +44,9 @@ func TestImplementationsAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := servertest.Start(t, servertest.Idle, tc.option)
-			ways := func() map[string]int {
+			counts := func() map[string]int {
 				out := map[string]int{}
-				for _, m := range wayLine.FindAllStringSubmatch(string(s.Must("GET", "/metrics", "")), -1) {
+				for _, m := range implementationLine.FindAllStringSubmatch(string(s.Must("GET", "/metrics", "")), -1) {
 					var n int
 					_, _ = fmt.Sscan(m[3], &n)
 					out[m[1]+" "+m[2]] = n
@@ -54,7 +54,7 @@ func TestImplementationsAreCounted(t *testing.T) {
 				return out
 			}
 			s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`)
-			before := ways()
+			before := counts()
 			s.Must("POST", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"c","finalizers":["x/a","x/b"]},"data":{"a":"1"}}`)
 			path, strategic := "/api/v1/namespaces/n/configmaps/c", []string{"Content-Type", "application/strategic-merge-patch+json"}
 			s.Must("PATCH", path, `{"data":{"b":"2"}}`, strategic...)
@@ -63,9 +63,9 @@ func TestImplementationsAreCounted(t *testing.T) {
 				t.Errorf("%s", got)
 			}
 			var added []string
-			for way, n := range ways() {
-				if n -= before[way]; n > 0 {
-					added = append(added, fmt.Sprint(way, " ", n))
+			for name, n := range counts() {
+				if n -= before[name]; n > 0 {
+					added = append(added, fmt.Sprint(name, " ", n))
 				}
 			}
 			slices.Sort(added)
@@ -73,7 +73,7 @@ func TestImplementationsAreCounted(t *testing.T) {
 				t.Error(diff)
 			}
 			if missing := 3 - len(slices.Collect(maps.Keys(before))); missing != 0 {
-				t.Errorf("%d of the three ways are not shown before they are taken", missing)
+				t.Errorf("%d of the three implementations are not shown before their first use", missing)
 			}
 		})
 	}
