@@ -1,7 +1,6 @@
 package h2
 
 import (
-	"context"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -16,35 +15,7 @@ const (
 	drainTimeout = 250 * time.Millisecond
 	// closeDelay is the time for which an idle connection stays open after GOAWAY.
 	closeDelay = time.Second
-	drainRound = 5 * time.Millisecond
 )
-
-// GoAway tells all clients to send new requests elsewhere, and begins to close their connections, new ones included. Drain
-// must follow: until then the ends of detached streams are not sent, nor is GOAWAY on a connection that has such streams.
-func (s *Server) GoAway() {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
-	s.each(func(c *conn) { c.drain() })
-}
-
-// Drain closes all connections gracefully, new ones included. It waits until all responses are
-// complete and all connections closed, or until ctx ends.
-func (s *Server) Drain(ctx context.Context) error {
-	s.GoAway()
-	ticker := time.NewTicker(drainRound)
-	defer ticker.Stop()
-	for s.Conns() > 0 {
-		select {
-		case <-ctx.Done():
-			s.each(func(c *conn) { c.checkDrain(time.Now()) }) // sends the ends of the last streams
-			return ctx.Err()
-		case now := <-ticker.C:
-			s.each(func(c *conn) { c.checkDrain(now) })
-		}
-	}
-	return nil
-}
 
 // drain begins to close the connection. If it has watches, GOAWAY waits for their ends (checkDrain).
 func (c *conn) drain() {

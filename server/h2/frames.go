@@ -1,10 +1,6 @@
 package h2
 
-import (
-	"encoding/binary"
-
-	"golang.org/x/net/http2"
-)
+import "golang.org/x/net/http2"
 
 // process handles a frame, which is valid only until it returns. An http2.StreamError resets a stream;
 // any other error ends the connection.
@@ -193,48 +189,4 @@ func (c *conn) data(f *http2.DataFrame) error {
 		c.bodyEndedLocked(s)
 	}
 	return nil
-}
-
-// bodyEndedLocked is called when a request is complete.
-func (c *conn) bodyEndedLocked(s *Stream) {
-	s.halfClosed = true
-	s.body.endLocked(nil)
-	if s.buffering {
-		c.buffering -= int(s.length)
-		s.buffering = false
-		c.startLocked(s)
-	}
-}
-
-// closedStreams are the streams that were closed last. Frames for them are allowed if the client could
-// not know that they were closed.
-type closedStreams struct {
-	ids  [32]uint32 // with resetBit if the server has reset the stream
-	next uint8
-}
-
-const resetBit = 1 << 31
-
-func (r *closedStreams) add(id uint32, reset bool) {
-	if reset {
-		id |= resetBit
-	}
-	r.ids[r.next%uint8(len(r.ids))] = id
-	r.next++
-}
-
-// find reports whether a stream is among them, and whether the server has reset it.
-func (r *closedStreams) find(id uint32) (known, reset bool) {
-	for _, one := range r.ids {
-		if one&^resetBit == id {
-			return true, one != id
-		}
-	}
-	return false, false
-}
-
-// appendFrame appends a frame header.
-func appendFrame(out []byte, size int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
-	out = append(out, byte(size>>16), byte(size>>8), byte(size), byte(kind), byte(flags))
-	return binary.BigEndian.AppendUint32(out, id)
 }

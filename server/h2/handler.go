@@ -17,6 +17,17 @@ func (c *conn) startLocked(s *Stream) {
 	c.server.pool.run(s)
 }
 
+// bodyEndedLocked is called when a request is complete.
+func (c *conn) bodyEndedLocked(s *Stream) {
+	s.halfClosed = true
+	s.body.endLocked(nil)
+	if s.buffering {
+		c.buffering -= int(s.length)
+		s.buffering = false
+		c.startLocked(s)
+	}
+}
+
 // serve calls the handler, and completes the response unless it was detached.
 func (s *Stream) serve() {
 	c := s.conn

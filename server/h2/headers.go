@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -73,11 +74,11 @@ func (c *conn) fragment(part []byte, ended bool) error {
 		return http2.ConnectionError(http2.ErrCodeCompression)
 	}
 	defer b.reset()
-	return c.headers()
+	return c.endBlock()
 }
 
-// headers is called with a complete block: a new request, or trailers.
-func (c *conn) headers() error {
+// endBlock handles a complete block: a new request, or trailers.
+func (c *conn) endBlock() error {
 	b := &c.block
 	if b.id%2 == 0 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
@@ -98,7 +99,7 @@ func (c *conn) headers() error {
 	case goneAway:
 		return c.ignore()
 	}
-	r, ok := c.request()
+	r, ok := c.parseRequest()
 	return c.open(r, ok)
 }
 
@@ -112,7 +113,7 @@ func (c *conn) ignore() error {
 }
 
 // open opens a stream, unless the request is malformed (ok is false) or there are too many.
-func (c *conn) open(r request, ok bool) error {
+func (c *conn) open(r parsedRequest, ok bool) error {
 	b := &c.block
 	c.mu.Lock()
 	defer c.sendAndUnlock()
@@ -166,15 +167,15 @@ func (c *conn) trailers(s *Stream) error {
 	return nil
 }
 
-// request is a request before it has a stream.
-type request struct {
+// parsedRequest is a request before it has a stream.
+type parsedRequest struct {
 	http.Request
 	length       int64 // of the body; -1: unknown
 	sendContinue bool  // the client waits for 100 Continue
 }
 
-// request parses the block. ok is false if the request is malformed (RFC 9113, 8.1.1).
-func (c *conn) request() (r request, ok bool) {
+// parseRequest parses the block. ok is false if the request is malformed (RFC 9113, 8.1.1).
+func (c *conn) parseRequest() (r parsedRequest, ok bool) {
 	b := &c.block
 	if b.selfDependent {
 		return r, false
@@ -243,9 +244,6 @@ func (c *conn) request() (r request, ok bool) {
 	r.RemoteAddr, r.TLS = c.peer()
 	return r, true
 }
-
-// tooLongKey marks a request whose headers exceed the limit.
-const tooLongKey = ":too-long"
 
 func parseTarget(method, path string) (*url.URL, error) {
 	if path == "*" && method == http.MethodOptions {
@@ -334,3 +332,12 @@ var commonKeys = func() map[string]string {
 	}
 	return out
 }()
+
+// peer is the address of the client, and the state of its TLS connection.
+func (c *conn) peer() (string, *tls.ConnectionState) {
+	if c.state == nil {
+		state := c.tls.ConnectionState()
+		c.state, c.remote = &state, c.tls.RemoteAddr().String()
+	}
+	return c.remote, c.state
+}

@@ -70,3 +70,6 @@ func (l *frameLimiter) count(c *conn) {
 		time.Sleep(limitStep)
 	}
 }
+
+// tooLongKey marks a request whose headers exceed the limit.
+const tooLongKey = ":too-long"

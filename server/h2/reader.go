@@ -159,12 +159,3 @@ func (c *conn) readFrame() error {
 	}
 	return err
 }
-
-// peer is the address of the client, and the state of its TLS connection.
-func (c *conn) peer() (string, *tls.ConnectionState) {
-	if c.state == nil {
-		state := c.tls.ConnectionState()
-		c.state, c.remote = &state, c.tls.RemoteAddr().String()
-	}
-	return c.remote, c.state
-}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2/hpack"
@@ -236,7 +237,7 @@ func (a *response) send(body []byte, last bool) {
 			h.add("content-type", http.DetectContentType(body))
 		}
 		if !a.dated {
-			h.fields = append(h.fields, hpack.HeaderField{Name: "date", Value: a.stream.conn.server.date()})
+			h.fields = append(h.fields, hpack.HeaderField{Name: "date", Value: a.stream.conn.server.dates.now()})
 		}
 	} else if len(body) == 0 && !last {
 		return
@@ -245,22 +246,6 @@ func (a *response) send(body []byte, last bool) {
 		body = nil
 	}
 	a.err = a.stream.write(h, body, last)
-}
-
-// date is a value of Date, which all responses of a second share.
-type date struct {
-	second int64
-	text   string
-}
-
-func (s *Server) date() string {
-	now := time.Now()
-	d := s.lastDate.Load()
-	if d == nil || d.second != now.Unix() {
-		d = &date{now.Unix(), now.UTC().Format(http.TimeFormat)}
-		s.lastDate.Store(d)
-	}
-	return d.text
 }
 
 // trailers are the fields that the handler has set under announced names, or with http.TrailerPrefix.
@@ -285,4 +270,22 @@ func (a *response) trailers() http.Header {
 		}
 	}
 	return out
+}
+
+// dates makes the values of Date, which all responses of a second share.
+type dates struct{ last atomic.Pointer[date] }
+
+type date struct {
+	second int64
+	text   string
+}
+
+func (d *dates) now() string {
+	now := time.Now()
+	last := d.last.Load()
+	if last == nil || last.second != now.Unix() {
+		last = &date{now.Unix(), now.UTC().Format(http.TimeFormat)}
+		d.last.Store(last)
+	}
+	return last.text
 }

@@ -2,12 +2,13 @@
 // of requests well: short ones, many a second on few connections, and watches, which send little for
 // hours on many connections.
 //
-//	Server.Serve          server.go    accepts a connection
+//	Server.Serve          server.go    accepts a connection, whose state is in conn.go
+//	  newConn             lifecycle.go its beginning, timeouts and end
 //	  conn.serve          reader.go    one goroutine reads its frames
 //	    conn.process      frames.go    handles each frame
 //	      headers         headers.go   makes a request of a header block
 //	      limits          limits.go    bounds what a client may send
-//	    conn.start        handler.go   a goroutine of the pool calls the handler
+//	    startLocked       handler.go   a goroutine of the pool calls the handler
 //	      response        response.go  the http.ResponseWriter
 //	      body            body.go      the request body
 //	      Stream          stream.go    flow control; writes the response, with or without a handler
@@ -42,7 +43,6 @@ import (
 	"log"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rowlock/rowlock/server/wire"
@@ -58,14 +58,17 @@ type Config struct {
 	Clock       time.Duration // how often timeouts are checked; default a second
 }
 
+// drainRound is the interval of checks while the server drains.
+const drainRound = 5 * time.Millisecond
+
 // Server serves connections.
 type Server struct {
 	cfg  Config
 	hs   *http.Server // what handlers find as http.ServerContextKey
 	pool pool
 
-	poller   *wire.Poller // of parked connections
-	lastDate atomic.Pointer[date]
+	poller *wire.Poller // of parked connections
+	dates  dates
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -75,9 +78,6 @@ type Server struct {
 	running sync.WaitGroup // connections and the ticker; added to under mu, unless closed
 	stop    context.CancelFunc
 }
-
-// lastID numbers connections.
-var lastID atomic.Uint64
 
 // New makes a server. Close must be called.
 func New(cfg Config) *Server {
@@ -153,6 +153,33 @@ func (s *Server) tick(ctx context.Context) {
 			s.pool.shrink()
 		}
 	}
+}
+
+// GoAway tells all clients to send new requests elsewhere, and begins to close their connections, new ones included. Drain
+// must follow: until then the ends of detached streams are not sent, nor is GOAWAY on a connection that has such streams.
+func (s *Server) GoAway() {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	s.each(func(c *conn) { c.drain() })
+}
+
+// Drain closes all connections gracefully, new ones included. It waits until all responses are
+// complete and all connections closed, or until ctx ends.
+func (s *Server) Drain(ctx context.Context) error {
+	s.GoAway()
+	ticker := time.NewTicker(drainRound)
+	defer ticker.Stop()
+	for s.Conns() > 0 {
+		select {
+		case <-ctx.Done():
+			s.each(func(c *conn) { c.checkDrain(time.Now()) }) // sends the ends of the last streams
+			return ctx.Err()
+		case now := <-ticker.C:
+			s.each(func(c *conn) { c.checkDrain(now) })
+		}
+	}
+	return nil
 }
 
 // Close closes all connections, and waits for their goroutines.

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/http"
 	"slices"
 	"strconv"
@@ -319,3 +320,28 @@ var wireNames = func() map[string]wireName {
 	}
 	return out
 }()
+
+// AddWriter implements wire.Conn.
+func (c *conn) AddWriter() { c.writers.Add(1) }
+
+// RemoveWriter implements wire.Conn.
+func (c *conn) RemoveWriter() {
+	if c.writers.Add(-1) == 0 {
+		c.mu.Lock()
+		c.sendAndUnlock()
+	}
+}
+
+// MayBlock implements wire.Conn.
+func (c *conn) MayBlock(n int64) bool {
+	const others = 128 // responses that may share the window
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.windowReduced || c.blocked || n > c.initialWindow || n > c.sendWindow/others
+}
+
+// appendFrame appends a frame header.
+func appendFrame(out []byte, size int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
+	out = append(out, byte(size>>16), byte(size>>8), byte(size), byte(kind), byte(flags))
+	return binary.BigEndian.AppendUint32(out, id)
+}
