@@ -222,6 +222,29 @@ func (c *Cache) apply(changes []*sqlstore.Change, now int64) {
 	c.touched = append(c.touched, s)
 }
 
+// Deliver implements sqlstore.Deliverer.
+func (c *Cache) Deliver(most time.Duration) {
+	var late <-chan time.Time
+	for _, s := range c.touched {
+		notified := s.notifySoon()
+		if notified == nil {
+			continue
+		}
+		if late == nil {
+			timer := time.NewTimer(most)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-notified:
+		case <-late:
+			return
+		case <-c.closing:
+			return
+		}
+	}
+}
+
 // publish announces a revision, once all changes up to it are applied.
 func (c *Cache) publish(revision int64) {
 	c.revision.Store(revision)
@@ -326,44 +349,3 @@ func (c *Cache) Storages() []string {
 	slices.Sort(keys)
 	return keys
 }
-
-// Run drops old events and pinned states, packs, and ends slow watchers, until ctx ends.
-func (c *Cache) Run(ctx context.Context) error {
-	var packs sync.WaitGroup
-	defer packs.Wait()
-	packs.Go(func() { c.keepPacked(ctx) })
-	tick := time.NewTicker(30 * time.Second)
-	defer tick.Stop()
-	shed := time.NewTicker(3 * time.Second)
-	defer shed.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			c.Forget()
-		case <-shed.C:
-			c.EndSlow()
-		}
-	}
-}
-
-// Forget drops events and pinned states that are too old, and the schemas of removed kinds.
-func (c *Cache) Forget() {
-	now := c.clock()
-	for s := range c.all() {
-		if s.storage.Load() != nil && c.storageOf(s.key) == nil {
-			s.refresh(nil) // a Storage holds the compiled schemas of its definition
-		}
-		s.mu.Lock()
-		s.recent.trim(now.Unix())
-		s.mu.Unlock()
-		s.pins.mu.Lock()
-		s.pins.expire(now)
-		s.pins.mu.Unlock()
-	}
-}
-
-// Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with hooks are not
-// notified of later changes.
-func (c *Cache) Close() { c.hub.close() }

@@ -33,18 +33,6 @@ type rounds struct {
 	next    chan struct{} // the same for the next round, which is not preceded by a rest
 }
 
-// note has a watcher with a new event in its queue signalled.
-func (ws *watchers) note(w *Watcher) {
-	switch {
-	case w.woken:
-	case w.hooks.Load() != nil:
-		ws.rounds.waiting = append(ws.rounds.waiting, w)
-	default:
-		ws.hit = append(ws.hit, w)
-	}
-	w.woken = true
-}
-
 // due returns whether a goroutine must be started that runs rounds. If one rests that should not, it ends the rest.
 func (r *rounds) due() (start bool) {
 	if len(r.waiting) == 0 {
@@ -64,29 +52,6 @@ func (r *rounds) endRest() {
 	select {
 	case r.hurry <- struct{}{}:
 	default:
-	}
-}
-
-// Deliver implements sqlstore.Deliverer.
-func (c *Cache) Deliver(most time.Duration) {
-	var late <-chan time.Time
-	for _, s := range c.touched {
-		notified := s.notifySoon()
-		if notified == nil {
-			continue
-		}
-		if late == nil {
-			timer := time.NewTimer(most)
-			defer timer.Stop()
-			late = timer.C
-		}
-		select {
-		case <-notified:
-		case <-late:
-			return
-		case <-c.closing:
-			return
-		}
 	}
 }
 
@@ -208,14 +173,14 @@ func (s *stream) notifyAll(all []*Watcher, awaited bool) {
 }
 
 // notifyTogether notifies the first watcher and those of the same group that follow it. It returns their number.
-func notifyTogether(watchers []*Watcher) (n int) {
-	g := watchers[0].scope.Group
+func notifyTogether(list []*Watcher) (n int) {
+	g := list[0].scope.Group
 	if g != nil {
 		g.AddWriter()
 		defer g.RemoveWriter()
 	}
-	for n < len(watchers) && (n == 0 || g != nil && watchers[n].scope.Group == g) {
-		(*watchers[n].hooks.Load()).Notify()
+	for n < len(list) && (n == 0 || g != nil && list[n].scope.Group == g) {
+		(*list[n].hooks.Load()).Notify()
 		n++
 	}
 	return n

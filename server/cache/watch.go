@@ -22,12 +22,6 @@ type stream struct {
 	generation int64 // counts the calls of end
 }
 
-// Log reads changes that are no longer in memory; sqlstore.Store is one.
-type Log interface {
-	Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error)
-	Floor() int64
-}
-
 // historyPage is the page size for reads of the store's log.
 const historyPage = 500
 
@@ -35,14 +29,33 @@ const historyPage = 500
 // pages, and does not delay writers.
 const replaysMost = 4
 
-// history is the place of a watcher in the store's log, before it has reached the event log.
-type history struct {
-	log  Log
-	next int64 // last revision that was read
-}
-
 func (s *stream) newWatcher(scope Scope, after int64) *Watcher {
 	return &Watcher{stream: s, scope: scope, after: after, ready: make(chan struct{}, 1)}
+}
+
+// bucketFor returns the bucket of a scope.
+func (s *stream) bucketFor(sc *Scope) bucketKey {
+	name, namespace := sc.Name, sc.Namespace
+	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
+		name = n
+	}
+	if n, ok := sc.Filter.pinned(FieldNamespace); ok && namespace == "" {
+		namespace = n
+	}
+	if name != "" {
+		return bucketKey{bucketName, namespace, name}
+	}
+	if sc.Filter != nil {
+		for _, t := range sc.Filter.Fields {
+			if key := indexKey(*s.keys.Load(), t.Index); key != "" && !t.Not {
+				return bucketKey{bucketField, key, t.Value}
+			}
+		}
+	}
+	if namespace != "" {
+		return bucketKey{bucketNamespace, namespace, ""}
+	}
+	return bucketKey{}
 }
 
 // Take returns the queued deliveries, oldest first, and a revision up to which the watcher has then received everything in

@@ -1,9 +1,12 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // ErrSlow ends a watch whose reader has fallen too far behind.
@@ -41,6 +44,31 @@ type Scope struct {
 	// watcher ends with ErrSlow instead, and gets objects that can be decrypted again as added, out of order.
 	Log Log
 }
+
+// Log reads changes that are no longer in memory; sqlstore.Store is one.
+type Log interface {
+	Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error)
+	Floor() int64
+}
+
+// history is the place of a watcher in the store's log, before it has reached the event log.
+type history struct {
+	log  Log
+	next int64 // last revision that was read
+}
+
+// bucketKey is the most selective condition of a watcher's scope.
+type bucketKey struct {
+	kind uint8
+	a, b string
+}
+
+const (
+	bucketAll       uint8 = iota
+	bucketNamespace       // a: namespace
+	bucketName            // a: namespace or "", b: name
+	bucketField           // a: index key, b: value
+)
 
 // Watcher receives the changes of a scope in revision order. It is for one goroutine, which must Stop it.
 type Watcher struct {

@@ -1,43 +1,5 @@
 package cache
 
-// bucketKey is the most selective condition of a watcher's scope.
-type bucketKey struct {
-	kind uint8
-	a, b string
-}
-
-const (
-	bucketAll       uint8 = iota
-	bucketNamespace       // a: namespace
-	bucketName            // a: namespace or "", b: name
-	bucketField           // a: index key, b: value
-)
-
-// bucketFor returns the bucket of a scope.
-func (s *stream) bucketFor(sc *Scope) bucketKey {
-	name, namespace := sc.Name, sc.Namespace
-	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
-		name = n
-	}
-	if n, ok := sc.Filter.pinned(FieldNamespace); ok && namespace == "" {
-		namespace = n
-	}
-	if name != "" {
-		return bucketKey{bucketName, namespace, name}
-	}
-	if sc.Filter != nil {
-		for _, t := range sc.Filter.Fields {
-			if key := indexKey(*s.keys.Load(), t.Index); key != "" && !t.Not {
-				return bucketKey{bucketField, key, t.Value}
-			}
-		}
-	}
-	if namespace != "" {
-		return bucketKey{bucketNamespace, namespace, ""}
-	}
-	return bucketKey{}
-}
-
 // watchers finds the watchers that may see an event. It is guarded by the stream's mu.
 type watchers struct {
 	buckets map[bucketKey][]*Watcher
@@ -110,4 +72,16 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	for _, w := range all {
 		fn(w)
 	}
+}
+
+// note has a watcher with a new event in its queue signalled.
+func (ws *watchers) note(w *Watcher) {
+	switch {
+	case w.woken:
+	case w.hooks.Load() != nil:
+		ws.rounds.waiting = append(ws.rounds.waiting, w)
+	default:
+		ws.hit = append(ws.hit, w)
+	}
+	w.woken = true
 }

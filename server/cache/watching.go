@@ -1,11 +1,6 @@
 package cache
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/rowlock/rowlock/sqlstore"
-)
+import "github.com/rowlock/rowlock/sqlstore"
 
 // Watch starts a watcher of the changes after a revision, which may be in the future. Take reads changes that memory no
 // longer has from log. Errors: sqlstore.CompactedError.
@@ -61,33 +56,6 @@ func (c *Cache) End(storage string) {
 		s.watchers.remove(w)
 		w.drain(ErrEnded)
 	})
-}
-
-// EndSlow ends watchers that are too slow: first those that catch up and whose next event is no longer in the event log, then
-// the slowest ones until the old events in all other queues are within Config.SlowBytes.
-func (c *Cache) EndSlow() {
-	var slow []slowWatcher
-	total := 0
-	for s := range c.all() {
-		slow = append(slow, s.slow()...)
-	}
-	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
-	counted := make(map[*Event]bool)
-	for i := len(slow) - 1; i >= 0; i-- { // a large event counts for the last of those that keep it to be ended
-		l := &slow[i]
-		if l.alone != nil && counted[l.alone] {
-			l.held = 0
-		}
-		counted[l.alone] = true
-		total += l.held
-	}
-	for _, l := range slow {
-		if total <= c.slowBytes {
-			return
-		}
-		l.w.end(ErrSlow)
-		total -= l.held
-	}
 }
 
 // Watchers returns the number of watchers of a storage.
