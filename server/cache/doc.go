@@ -6,13 +6,14 @@
 //
 // Each file uses only those below it:
 //
+//	run.go        Run: drops old events and states, packs, and ends slow watchers; Close
 //	cachefile.go  LoadFile: the live objects from a cache file (package file)
 //	filing.go     WriteFile: the live objects to a cache file, where their values stay (package values)
 //	itemreader.go makes items of the blocks of a cache file
 //	load.go       Load: all live rows, read by several goroutines; again if the store has lost its place in the log
 //	corrupt.go    CheckRows, Corrupt, Reopen: objects that cannot be read
 //	recall.go     Recall: the events of before the start, from the store's log
-//	watching.go   Watch, WatchNow, End, EndSlow: the watchers of a storage
+//	watching.go   Watch, WatchNow, End: the watchers of a storage
 //	cache.go      Cache: Apply takes changes from the store; Get, Snapshot and At are for readers
 //	pack.go       Pack: compresses objects that are seldom read, in rounds
 //	resource.go   the objects of one storage: applies changes, makes states for readers
