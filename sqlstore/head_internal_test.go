@@ -41,7 +41,7 @@ func answering(t *testing.T, d Driver) (s *Store, end func()) {
 	}
 }
 
-// TestHeadWhileRunEnds: a call that comes while Run ends, and nobody is there for it, is answered.
+// TestHeadWhileRunEnds: a call that arrives while Run ends is answered.
 func TestHeadWhileRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, end := answering(t, bounded{})

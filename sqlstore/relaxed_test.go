@@ -39,7 +39,7 @@ func TestRelaxedWindow(t *testing.T) {
 		t.Fatal("other batches are relaxed than those of events alone")
 	}
 	r.Committed(3)
-	time.Sleep(sqlstore.RelaxedFor) // nobody syncs
+	time.Sleep(sqlstore.RelaxedFor) // no sync runs
 	if r.May(batchOf("events")) {
 		t.Fatal("a batch is relaxed while one before it is late")
 	}

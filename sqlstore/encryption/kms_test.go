@@ -193,8 +193,7 @@ func TestKMSv1(t *testing.T) {
 	}
 }
 
-// TestChecks: the names by which plugins are asked for, and that one which hangs stops
-// nobody else.
+// TestChecks: the names of the plugins' checks; one that hangs stops no other.
 func TestChecks(t *testing.T) {
 	well, ill := kmstest.New("one"), kmstest.New("one")
 	a, b := well.Serve(t), ill.Serve(t)

@@ -129,7 +129,7 @@ func TestStock(t *testing.T) {
 	}
 }
 
-// TestStockSilent: a plugin that does not answer is told apart from a key that is wrong.
+// TestStockSilent: a plugin that does not answer causes another error than a wrong key.
 func TestStockSilent(t *testing.T) {
 	plugin := kmstest.New("key-1")
 	s, err := openStock(t, stockConfig(plugin.Serve(t)))

@@ -41,9 +41,8 @@ type Source interface {
 	// larger ModRevision.
 	Revision() int64
 
-	// Entries yields the live keys in bytewise order of Key, each once. It may be
-	// called more than once, one call after the other. The first error is the last
-	// thing that it yields.
+	// Entries yields the live keys in bytewise order of Key, each once. It may be called more than
+	// once, one call after the other. It ends with the first error.
 	Entries(ctx context.Context) iter.Seq2[Entry, error]
 
 	// Close releases files and connections. The source is unchanged.

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// database is one of which each Open is another server. Nobody but drivers can change it.
+// database is one of which each Open is another server. Only drivers can change it.
 type database struct{ *memory.Database }
 
 func (b database) Open(t testing.TB) sqlstore.Driver {

@@ -363,7 +363,7 @@ func TestClonesAtOnce(t *testing.T) {
 	}
 }
 
-// ignorant is a sink for a store whose feed nobody follows.
+// ignorant is the sink of a store without a feed.
 type ignorant struct{}
 
 func (ignorant) Apply([]sqlstore.Change) {}

@@ -138,7 +138,7 @@ func TestResolveWithoutTheMarker(t *testing.T) {
 	storetest.CheckTable(t, direct.Open(t))
 }
 
-// A batch whose outcome nobody asks for any more must not lend its outcome to the next.
+// A batch whose writer no longer waits must not lend its outcome to the next.
 func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
 	proxy, _, d := behindProxy(t, postgres.Config{})
 	must(t, d, createTxn("first", "x"))
@@ -206,8 +206,8 @@ func lead(t *testing.T, d sqlstore.Driver, name string) (held <-chan struct{}, r
 	}
 }
 
-// firstLead is a lead that nobody has; a late answer may have given it to this caller, whom the next call
-// does not recognize.
+// firstLead takes a free lead; a late answer may have given it to this caller, whom the next call does
+// not recognize.
 func firstLead(t *testing.T, d sqlstore.Driver, name string) (held <-chan struct{}, release func()) {
 	t.Helper()
 	late := false

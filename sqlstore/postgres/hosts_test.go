@@ -138,7 +138,7 @@ func TestHostsThatAnswerNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(first.Close)
-			port, err := pgtest.FreePort() // where nobody listens before the promotion
+			port, err := pgtest.FreePort() // without a listener before the promotion
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,7 +37,7 @@ func wantLead(t *testing.T, d sqlstore.Driver, name string) (held <-chan struct{
 	}
 }
 
-// forever is longer than a test: nobody takes a lead because it was not renewed.
+// forever is longer than a test: no lead is taken because it was not renewed.
 const forever = time.Hour
 
 // TestLeadEndsWithTheSessionOfItsHolder: the sessions of a killed process end at once, and with them its leads.

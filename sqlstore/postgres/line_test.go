@@ -98,7 +98,7 @@ func TestRowsAreTakenBack(t *testing.T) {
 }
 
 // TestStandbyBecomesSynchronous: Patroni makes a new standby synchronous some time after a failover. Servers whose clients only
-// write, so that nobody reads the bounds, hear of that with the leads before it is promoted in turn.
+// write, so that they do not read the bounds, learn of that with the leads before it is promoted in turn.
 func TestStandbyBecomesSynchronous(t *testing.T) {
 	primary, standby, db := pair(t)
 	a, b := db.Open(t).(*postgres.Driver), db.Open(t).(*postgres.Driver)

@@ -132,7 +132,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestLongKey: a key that no index takes is one client's matter, and tells nobody else that the store refuses writes.
+// TestLongKey: a key that is too long for an index fails one client's write, and does not report that the store refuses writes.
 func TestLongKey(t *testing.T) {
 	d := newDatabase(t, postgres.Config{}).Open(t)
 	name := make([]byte, 12_000)

@@ -185,8 +185,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSyncThatFailedOnceIsNotForgotten: the next sync may find nothing to do, as the system takes
-// the pages for written. So it is no sync, but all of the log goes into the file, also where nobody writes.
+// TestSyncThatFailedOnceIsNotForgotten: the next sync may find nothing to do, as the system takes the pages
+// for written. So it is no sync, but all of the log goes into the file, also without writes.
 func TestSyncThatFailedOnceIsNotForgotten(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
 	d := f.Open(t).(*sqlite.Driver)

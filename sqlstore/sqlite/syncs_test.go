@@ -91,7 +91,7 @@ func TestLogIsSyncedThroughOneFile(t *testing.T) {
 	d := f.Open(t).(*sqlite.Driver)
 	mustApply(t, d, putIn("pods", "a"))
 	mustApply(t, d, putIn(leases, "b"))
-	if err := os.Rename(f.path+"-wal", f.path+"-moved"); err != nil { // nobody can open it again
+	if err := os.Rename(f.path+"-wal", f.path+"-moved"); err != nil { // it cannot be opened again
 		t.Fatal(err)
 	}
 	waitSynced(t, d)

@@ -30,7 +30,7 @@ type started struct {
 
 func freeURL(t *testing.T, scheme string) string {
 	t.Helper()
-	port, err := pgtest.FreePort() // which nobody else gets before it is used
+	port, err := pgtest.FreePort() // which no other process gets before it is used
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func get(t *testing.T, url string) (int, string) {
 func TestFind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := start(t, standin.Config{Dir: dir, Unsynced: true})
-	// The first address is one at which nobody listens.
+	// The first address has no listener.
 	place, err := standin.Find(t.Context(), []string{freeURL(t, "http"), p.url + "/"}, standin.TLS{})
 	if err != nil {
 		t.Fatal(err)

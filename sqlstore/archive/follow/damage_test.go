@@ -129,7 +129,7 @@ func TestFlipAnywhere(t *testing.T) {
 		bad[n] ^= 1 << (n % 8)
 		store(t, bases[0], bad)
 		if bytes.Equal(unzipped(bad), unzipped(whole)) {
-			continue // a bit that nobody reads, as behind the last block
+			continue // an unused bit, as after the last block
 		}
 		if got, err := newestOf(t, dir); err == nil || !strings.Contains(err.Error(), filepath.Base(bases[0])) {
 			t.Fatalf("byte %d of the base: %+v %v", n, got, err)
@@ -177,8 +177,8 @@ func TestDamageInTheMiddle(t *testing.T) {
 	o.same(dir, Target{}, o.head())
 }
 
-// TestMissingPart: a segment that is missing, is another, or stands elsewhere is said by name,
-// and what can be restored in spite of it is.
+// TestMissingPart: the error names a segment that is missing, replaced, or in another place, and
+// what can still be restored is.
 func TestMissingPart(t *testing.T) {
 	o := newOrigin(t)
 	dir := o.filled(Config{SegmentBytes: 500}, 5)
@@ -211,7 +211,7 @@ func TestMissingPart(t *testing.T) {
 		}
 	}
 	o.same(dir, Target{Revision: first(gone) - 1}, first(gone)-1)
-	store(t, gone, load(t, after)) // which is whole, and stands elsewhere
+	store(t, gone, load(t, after)) // which is complete, in another place
 	if _, err := newestOf(t, dir); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(gone)) {
 		t.Error(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestPipesAndLinks: a folder in which others put pipes and links in the place of files
-// holds nobody, and nothing outside of it is read or cut.
+// TestPipesAndLinks: pipes and links in place of files in a folder block no caller, and no file
+// outside of it is read or truncated.
 func TestPipesAndLinks(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	store(t, outside, []byte("{} no line's end: as if cut short"))

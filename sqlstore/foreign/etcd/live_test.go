@@ -170,7 +170,7 @@ func read(t testing.TB, c etcd.Config) (list []foreign.Entry, revision int64, er
 func TestLiveIsReadAtOneRevision(t *testing.T) {
 	for _, size := range []int{10, 300_000} {
 		m := newMember(1000, size)
-		const dead = "127.0.0.1:1" // nobody ever listens there
+		const dead = "127.0.0.1:1" // an unused port
 		got, at, err := read(t, etcd.Config{Endpoints: []string{dead, "http://" + m.serve(t)}})
 		if err != nil || at != 500 || len(got) != 1000 {
 			t.Fatalf("%d keys at %d: %v", len(got), at, err)

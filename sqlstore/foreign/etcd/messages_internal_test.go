@@ -114,7 +114,7 @@ func TestBrokenMessages(t *testing.T) {
 	}
 }
 
-// TestSays: errors are told apart as etcd's own package does.
+// TestSays: errors are distinguished as in etcd's own package.
 func TestSays(t *testing.T) {
 	t.Parallel()
 	all := map[string]error{saysCompacted: rpctypes.ErrGRPCCompacted, saysNoLease: rpctypes.ErrGRPCLeaseNotFound, saysTooManyRequests: rpctypes.ErrGRPCRequestTooManyRequests}

@@ -248,7 +248,7 @@ func (d database) abort(t *testing.T) {
 	if err := s.Abort(); err != nil {
 		t.Fatal(err)
 	}
-	again := sink(t, url) // nothing is left that stands in the way
+	again := sink(t, url) // no table is left
 	if err := again.Commit(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "below 11") {
 		t.Errorf("committed below a key: %v", err)
 	}
@@ -334,8 +334,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestNeverAnswers: a database that takes connections and says nothing holds nobody who
-// wants to leave.
+// TestNeverAnswers: a database that accepts connections and never answers blocks no caller whose
+// context ends.
 func TestNeverAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -78,8 +78,8 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// TestNoTable: what stands in for the table of kine, or makes each row cost a look at all
-// of them, is not read.
+// TestNoTable: a view or another object in place of kine's table, or one in which each row costs a
+// scan of all, is not read.
 func TestNoTable(t *testing.T) {
 	const columns = "name TEXT, deleted INTEGER, create_revision INTEGER, lease INTEGER, value BLOB"
 	for name, schema := range map[string]string{

@@ -130,8 +130,8 @@ func files(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// TestRollbackJournal: a file without a write-ahead log is read as it was committed, whoever writes
-// to it; one whose last transaction was cut off is not read as that left it.
+// TestRollbackJournal: a file without a write-ahead log is read as it was committed, also while
+// another process writes; one with an incomplete last transaction is read without it.
 func TestRollbackJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(delete)&_pragma=cache_size(1)&_txlock=immediate")
@@ -205,8 +205,8 @@ func TestOneState(t *testing.T) {
 	}
 }
 
-// TestFilledForWritersAndReaders: a file that is filled has a write-ahead log for whoever
-// opens it, however they do, so that a reader does not stand in the way of a writer.
+// TestFilledForWritersAndReaders: a filled file has a write-ahead log however it is opened, so that
+// readers do not block writers.
 func TestFilledForWritersAndReaders(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state.db")
