@@ -41,8 +41,8 @@ func TestLongTokens(t *testing.T) {
 	}
 }
 
-// TestNameless: nobody without a name comes out of a chain, whatever authenticator says
-// that it is somebody.
+// TestNameless: a chain never returns an identity without a name, whatever its authenticators
+// return.
 func TestNameless(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Authorization", "Bearer token")

@@ -21,8 +21,8 @@ func (s secrets) BootstrapSecret(_ context.Context, name string) (bootstrap.Secr
 	return secret, ok, nil
 }
 
-// TestTokens: a token is good while everything about its Secret is; else nobody
-// knows it, and nothing says why.
+// TestTokens: a token authenticates while its Secret is valid in every respect; otherwise it is
+// unknown, and the answer gives no reason.
 func TestTokens(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	data := func(change map[string]string) map[string][]byte {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzHeaders: whatever the headers are, none that would name a user is left, and
-// keys of extra values can be told apart in lower case alone.
+// FuzzHeaders: no header that would name a user is left, and keys of extra values differ in lower
+// case.
 func FuzzHeaders(f *testing.F) {
 	f.Add("X-Remote-Extra-Acme.com%2Fproject", "a", "X-Remote-Group")
 	f.Add("x-remote-extra-", "b", "X-Remote-User")

@@ -137,7 +137,7 @@ func covers(held, part *rbacv1.PolicyRule) bool {
 	return ok && slices.Contains(held.Resources, "*/"+sub)
 }
 
-// Describe prints rules for a refusal: sorted, each once, verbs of the same thing together.
+// Describe prints rules for a refusal: sorted, each once, verbs of the same resources together.
 func Describe(rules []rbacv1.PolicyRule) string {
 	lines := make([]string, 0, len(rules))
 	for _, r := range together(rules) {

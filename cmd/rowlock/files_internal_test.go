@@ -59,7 +59,7 @@ func TestEveryFileFlag(t *testing.T) {
 		"empty": write("empty", ""), "garbage": write("garbage", secret+"\x00{[\"\n"),
 		"empty PEM": write("pem", "-----BEGIN PRIVATE KEY-----\n"+secret+"\n-----END PRIVATE KEY-----\n-----BEGIN CERTIFICATE-----\n"+secret+"\n-----END CERTIFICATE-----\n"),
 	}
-	if os.Geteuid() != 0 { // who reads everything
+	if os.Geteuid() != 0 { // root can read everything
 		bad["locked"] = write("locked", secret)
 		if err := os.Chmod(bad["locked"], 0); err != nil {
 			t.Fatal(err)

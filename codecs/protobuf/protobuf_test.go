@@ -70,7 +70,7 @@ func TestEqualsStock(t *testing.T) {
 		if len(enveloped) != protobuf.EnvelopeSize(apiVersion, kind, len(raw)) {
 			t.Fatalf("%v: size of the envelope", gvk)
 		}
-		// Only nil and empty are told apart differently by the two forms.
+		// The two forms differ only in nil and empty.
 		again, decoded := newObject(), newObject()
 		if _, err := (protobuf.Codec{}).Decode(enveloped, again, codecs.Strict); err != nil {
 			t.Fatalf("%v: %v", gvk, err)

@@ -129,8 +129,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestStrangers: however many tokens name keys that nobody has, the signer is asked once a
-// second. A key that another server's tokens name is asked for all the same.
+// TestStrangers: however many tokens name unknown keys, the signer is asked once a second. A key
+// that another server's tokens name is asked for all the same.
 func TestStrangers(t *testing.T) {
 	s := signertest.New(t, "first")
 	var socket string

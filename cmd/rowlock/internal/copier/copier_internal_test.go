@@ -14,8 +14,7 @@ import (
 
 const evilText = "\x1b]0;x\x07\u009b\u202e"
 
-// TestCopyTableIsText: neither cluster moves the cursor of who reads the answer; nor does
-// what an error says.
+// TestCopyTableIsText: neither a cluster nor an error message can move the reader's cursor.
 func TestCopyTableIsText(t *testing.T) {
 	a := copyAnswer{
 		Source: "s" + evilText, Target: "t" + evilText, LeftOut: []remote.LeftOut{{Resource: "l" + evilText, Reason: "because " + evilText}},

@@ -11,8 +11,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
 )
 
-// TestElsewhere: where nobody looks on, there is a line each half minute, and none of work that
-// is short.
+// TestElsewhere: without a terminal there is a line each half minute, and none for short work.
 func TestElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -224,7 +224,7 @@ func TestWhatIsCollected(t *testing.T) {
 	}
 }
 
-// TestStale: a group of which nobody knows what it has is an error, not a gap.
+// TestStale: a group whose resources are unknown is an error, not a gap.
 func TestStale(t *testing.T) {
 	f := newFake(t)
 	f.serve("/apis", text(`{"groups":[{"name":"lost.io","versions":[{"version":"v1"}]}]}`))

@@ -49,8 +49,8 @@ func trace(t *testing.T, list ...*revisions.Revision) (map[string]blame.Origin, 
 	return tracer.Origins(), seen
 }
 
-// TestOrigins: each field is of the write that gave it the value that it has, also where it
-// had that value before, and wherever its element stands in a list.
+// TestOrigins: each field belongs to the write that gave it its present value, even if it had that
+// value before, and wherever its element is in a list.
 func TestOrigins(t *testing.T) {
 	origins, seen := trace(t,
 		write(5, "update", `{"size":1,"list":[{"name":"y","image":"2"},{"name":"x","image":"9"}],"set":["one"]}`, "a", "b"),
@@ -129,7 +129,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestOriginsBroken: records that are no records name nobody, and break nothing.
+// TestOriginsBroken: malformed records name no manager, and cause no failure.
 func TestOriginsBroken(t *testing.T) {
 	r := write(1, "update", `{"a":null,"list":[null,1,{"name":{}}]}`)
 	r.Content.Raw = []byte(strings.Replace(string(r.Content.Raw), `"f:spec"`, `"k:{"`, 1))

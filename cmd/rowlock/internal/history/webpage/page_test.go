@@ -93,7 +93,7 @@ func TestEscaped(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"<img", `alert("x")</`, "http://", "https://"} {
-		rest := strings.ReplaceAll(text, "http://www.w3.org/2000/svg", "") // a name, which nobody fetches
+		rest := strings.ReplaceAll(text, "http://www.w3.org/2000/svg", "") // a name, which is not fetched
 		if strings.Contains(rest, bad) {
 			t.Errorf("the page has %s", bad)
 		}

@@ -28,7 +28,7 @@ func TestClusterKeys(t *testing.T) {
 		{keys("a", "k"), false, ""},
 		{keys("b", "k"), false, "authority"},
 		{keys("a", "l"), false, "service account tokens"},
-		{keys("b a", "k"), false, ""},                       // a successor that is trusted beside the old one
+		{keys("b a", "k"), false, ""},                       // a successor that is trusted in addition to the old one
 		{keys("b", "l k"), false, ""},                       // the new key signs, the old one verifies
 		{keys("b", "k"), false, ""},                         // a server that has not got the new one to sign with
 		{keys("b", "m l"), false, "service account tokens"}, // refused by the server before, and refuses its tokens
