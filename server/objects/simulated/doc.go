@@ -14,5 +14,5 @@
 // to a feed that waits. All chance comes from the seed, and is drawn before the run.
 //
 // It is not a second storetest: that tests a driver, with one server and without faults in the middle of a call; this tests
-// what stands on the contract of a driver, and takes the driver in memory for granted.
+// the code above the contract of a driver, with the driver in memory.
 package simulated

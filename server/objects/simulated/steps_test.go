@@ -303,7 +303,7 @@ func (w *world) heal() {
 	}
 }
 
-// missing describes the first thing that is not at rest.
+// missing describes the first part that is not at rest.
 func (w *world) missing() string {
 	serving := w.serving()
 	switch {
