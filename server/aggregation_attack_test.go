@@ -36,8 +36,8 @@ func dialRaw(t *testing.T, s *servertest.Server, text string) (*http.Response, s
 	return resp, body.String()
 }
 
-// TestSmuggledIdentity: whatever form a client gives to headers that say who asks, and
-// wherever it puts them, the other server learns the authenticated user, and nothing else.
+// TestSmuggledIdentity: whatever form a client gives to identity headers, and wherever it puts
+// them, the other server learns the authenticated user, and nothing else.
 func TestSmuggledIdentity(t *testing.T) {
 	trailers := make(chan http.Header, 1)
 	b := startBehind(t, func(w http.ResponseWriter, r *http.Request) {
@@ -142,14 +142,14 @@ func TestLyingServer(t *testing.T) {
 		return dialRaw(t, s, "GET /apis/g.example/v1/things/"+what+"\r\nHost: x\r\nAuthorization: Bearer ann\r\n\r\n")
 	}
 	for what, code := range map[string]int{"flood": 503, "flood?watch=1": 503, "bomb": 503, "claims": 200, "nowhere": 302,
-		"switched": 200, "switched HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: other": 503, // nobody asked for that, or for another one
+		"switched": 200, "switched HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: other": 503, // not requested, like the next one
 	} {
 		resp, body := ask(what)
 		if resp.StatusCode != code {
 			t.Errorf("%s: %d %s", what, resp.StatusCode, body)
 		}
 		if strings.HasPrefix(what, "flood") {
-			<-flooded // the server was told to stop
+			<-flooded // the server was asked to stop
 		}
 		for name, values := range resp.Header {
 			if strings.HasPrefix(name, "X-Bomb") || strings.Contains(strings.Join(values, ""), "theirs") {

@@ -150,9 +150,8 @@ func TestDiscoveryOfOneGroup(t *testing.T) {
 	}
 }
 
-// TestPathsOfAggregatedGroup: an available server's group stands among the paths at the root
-// until its APIService is gone, and its document of OpenAPI 2 counts though it says nothing
-// else of itself.
+// TestPathsOfAggregatedGroup: the group of an available server is among the paths at the root until
+// its APIService is gone, and its document of OpenAPI 2 counts although it has no other.
 func TestPathsOfAggregatedGroup(t *testing.T) {
 	b := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"swagger":"","paths":{"/apis/g.example/v1/":{},"/apis/other.example/v1/":{}}}`)

@@ -216,9 +216,9 @@ func TestAggregatedDocuments(t *testing.T) {
 	}
 }
 
-// TestAggregatedNamespaces: objects at other servers are deleted with their namespace; while
-// they cannot be, or nobody can tell what there is, conditions say so, what is here is
-// deleted all the same, and other requests wait for nobody.
+// TestAggregatedNamespaces: objects at other servers are deleted with their namespace; while they
+// cannot be, or are unknown, conditions report it, local objects are deleted all the same, and
+// other requests do not wait.
 func TestAggregatedNamespaces(t *testing.T) {
 	b, s := startShop(t), servertest.Start(t, quickNamespaces)
 	b.register(t, s)

@@ -166,7 +166,7 @@ func TestAggregatedServer(t *testing.T) {
 	if r.URL.RawQuery != "a=1&b=2" || r.URL.Path != thing {
 		t.Errorf("asked for %s", r.URL)
 	}
-	// What stands behind all that was authorized is passed on as it is.
+	// The part of the path after the authorized one is passed on unchanged.
 	if code, _, _ := do("GET", "/apis/g.example/v1/namespaces/a/things/x/proxy//b/c%2Fd/", ""); code != http.StatusTeapot || b.seen.Load().URL.Path != thing+"/proxy//b/c/d/" || b.seen.Load().Header.Get("X-Forwarded-Uri") != thing+"/proxy/b/c/d/" {
 		t.Errorf("%d: asked for %s", code, b.seen.Load().URL.Path)
 	}
@@ -232,7 +232,7 @@ func TestAggregatedServer(t *testing.T) {
 		t.Errorf("%q, %v", line, err)
 	}
 
-	// While it is not available nobody is passed on.
+	// While it is not available, no request is passed on.
 	b.down.Store(true)
 	s.Must("PATCH", "/api/v1/namespaces/default/services/behind", `{"metadata":{"labels":{"look":"again"}}}`, "Content-Type", "application/merge-patch+json")
 	servertest.Eventually(t, func() bool {

@@ -84,8 +84,8 @@ func TestHeadersOfAggregatedServer(t *testing.T) {
 	}
 }
 
-// TestAPIServicesStay: whoever leaves the group of APIServices to another server can still
-// take that back.
+// TestAPIServicesStay: a user who delegates the group of APIServices to another server can still
+// revert that.
 func TestAPIServicesStay(t *testing.T) {
 	b := startBehind(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	s := servertest.Start(t, withPeople)
@@ -119,7 +119,7 @@ func TestLocalAPIServiceStaysAvailable(t *testing.T) {
 	s.Must("POST", at, `{"metadata":{"name":"v1.local.example"},"spec":{"group":"local.example","version":"v1","groupPriorityMinimum":1000,"versionPriority":10}}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	var others sync.WaitGroup
-	for n := range 8 { // with theirs beside it, the write is seen by watchers some time before readers see it
+	for n := range 8 { // otherwise watchers see the write some time before readers do
 		others.Go(func() {
 			for ctx.Err() == nil {
 				r := httptest.NewRequestWithContext(ctx, "POST", "/api/v1/namespaces/default/configmaps", strings.NewReader(`{"metadata":{"generateName":"c-`+strconv.Itoa(n)+`-"}}`))
@@ -165,7 +165,7 @@ func TestLocalConditionComesBack(t *testing.T) {
 	}
 }
 
-// stripping takes conditions away from APIServices, whoever writes them.
+// stripping removes conditions from all written APIServices.
 type stripping struct{ asked atomic.Int32 }
 
 func (*stripping) Name() string                        { return "Stripping" }

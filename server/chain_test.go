@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/metrics"
 )
 
-// The order in which a request meets the filters is a decision, and stands here a
-// second time so that nobody changes it by accident.
+// The order of the filters is a decision, which this test repeats so that it does not change by
+// accident.
 func TestOrderOfFilters(t *testing.T) {
 	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now, Feature: func(string) bool { return false }}}
 	s.Cache = cache.New(nil)

@@ -70,7 +70,7 @@ func TestMetricsOfDefinitions(t *testing.T) {
 	}
 }
 
-// TestMetricsWithoutScrapes: series of resources that are gone are bounded also where nobody reads metrics.
+// TestMetricsWithoutScrapes: series of removed resources are bounded even if metrics are never read.
 func TestMetricsWithoutScrapes(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, servertest.Complete(t))

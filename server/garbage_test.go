@@ -337,7 +337,7 @@ func TestCollectsCustomResources(t *testing.T) {
 	}
 }
 
-// What somebody refuses is tried again, and nobody waits for it.
+// Refused deletions are tried again, and no request waits for them.
 func TestRefusedDeletionsAreTriedAgain(t *testing.T) {
 	y := newYard(t)
 	a := y.config("a")
@@ -355,7 +355,7 @@ func TestRefusedDeletionsAreTriedAgain(t *testing.T) {
 	y.eventually()
 }
 
-// Long chains, and objects with many owners, go like others, and hold up nobody.
+// Long chains, and objects with many owners, are collected like others, and delay none.
 func TestCollectsMany(t *testing.T) {
 	y := newYard(t)
 	first := y.config("chain")

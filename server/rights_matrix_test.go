@@ -32,7 +32,7 @@ func TestEveryRight(t *testing.T) {
 			t.Fatalf("%s; other resources are not tried", r.GroupResource())
 		}
 	}
-	// A matrix in which nobody gets anything done shows nothing.
+	// A matrix without a single allowed request shows nothing.
 	for _, name := range []string{"create", "create a name", "update", "update to create", "patch", "apply to create", "delete", "delete all", "status", "scale", "binding", "eviction", "bindings", "approval"} {
 		if done[name] == 0 {
 			t.Errorf("nobody got done: %s", name)

@@ -124,8 +124,8 @@ func TestVersionsStayInside(t *testing.T) {
 	}
 }
 
-// TestRefusalsShowNothing: what a client may not read stands in no answer to a write
-// that fails.
+// TestRefusalsShowNothing: the answer to a failed write contains nothing that the client may not
+// read.
 func TestRefusalsShowNothing(t *testing.T) {
 	c := newCluster(t)
 	c.must("PUT", "/api/v1/namespaces/a/configmaps/x", `{"metadata":{"name":"x","annotations":{"mark":"marker{configmaps/a/x}"}},"immutable":true,"data":{"a":"marker{configmaps/a/data}"}}`)

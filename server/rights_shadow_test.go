@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNoShadows: a definition under the name of a built-in resource gives nobody
-// another way to its objects.
+// TestNoShadows: a definition with the name of a built-in resource gives no other access to its
+// objects.
 func TestNoShadows(t *testing.T) {
 	c := newCluster(t)
 	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

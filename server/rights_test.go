@@ -219,8 +219,8 @@ func csr() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// named returns the name that an object of a resource has for a short one: some are bound
-// to what stands in them.
+// named returns the name that an object of a resource has for a short one: some names must match
+// the content.
 func named(r *kinds.Resource, short string) string {
 	switch r.Plural {
 	case "apiservices":
@@ -247,7 +247,7 @@ func sample(r *kinds.Resource, namespace, short, more string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s}%s}`, r.GVK().GroupVersion(), r.Kind, named(r, short), more, rest)
 }
 
-// marker stands in an annotation of each object: an answer that holds it shows the object.
+// marker is the annotation of each object: an answer that contains it shows the object.
 func marker(r *kinds.Resource, namespace, name string) string {
 	if !r.Namespaced {
 		namespace = ""

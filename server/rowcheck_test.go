@@ -26,8 +26,8 @@ func (d differing) CheckRows(_ context.Context, _ bool, page func([]sqlstore.Row
 	return errors.Join(page(d.rows), d.err)
 }
 
-// TestRowsAreChecked: where the table and its indexes differ, readyz says so once the server serves, and also
-// that nobody could compare them.
+// TestRowsAreChecked: if the table and its indexes differ, readyz reports it once the server serves, and also
+// if they could not be compared.
 func TestRowsAreChecked(t *testing.T) {
 	lost := sqlstore.Row{Key: sqlstore.Key{Resource: "configmaps", Namespace: "default", Name: "lost"}, Revision: 1, Damaged: &sqlstore.DamageError{Reason: "an index has the row, but the table does not"}}
 	for name, tc := range map[string]struct {

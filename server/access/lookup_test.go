@@ -122,8 +122,8 @@ func TestLookupOfBootstrapSecrets(t *testing.T) {
 	}
 }
 
-// TestLookupIsOfNow: what another server has just written is found, though this server's
-// memory has not heard of it; and nobody can tell when the store cannot be asked.
+// TestLookupIsOfNow: it finds an object that another server has just written and that is not in
+// this server's memory yet; without the store it fails.
 func TestLookupIsOfNow(t *testing.T) {
 	database := storetest.NewMemory()
 	_, lookup := startLookup(t, servertest.On(database, sqlstore.Config{}))

@@ -142,8 +142,8 @@ func TestRulesFollowTheCache(t *testing.T) {
 	}
 }
 
-// A role is narrowed before somebody new is bound to it, over and over, in batches
-// as other servers' writes come. Nobody may ever use the wide role by the new binding.
+// A role is narrowed before somebody new is bound to it, over and over, in batches as other
+// servers' writes come. No user may ever use the wide role by the new binding.
 func TestDecisionsSeeOneMoment(t *testing.T) {
 	l := newLog(t)
 	rules := rbac.New()

@@ -69,8 +69,8 @@ func encoded(t *testing.T, as codecs.Form, v any) []byte {
 	return out.Bytes()
 }
 
-// same compares two bodies byte by byte, but where the order of members is not that of the
-// libraries: CBOR, and the metadata of custom resources, which stands as it is stored.
+// same compares two bodies byte by byte, except where the order of members differs from that of the
+// libraries: CBOR, and the metadata of custom resources, which is sent as stored.
 func same(t *testing.T, k *kind, as codecs.Form, got, want []byte) string {
 	t.Helper()
 	switch {

@@ -70,7 +70,7 @@ func (k *kind) shown(t *testing.T, as schema.GroupVersionKind, i int) any {
 	return obj
 }
 
-// customJSON is an item of a custom resource as it stands in lists and by itself.
+// customJSON returns a custom object as it is in lists and by itself.
 func (k *kind) customJSON(t *testing.T, it *cache.Item) any {
 	if objects.Clean(k.r, it) {
 		return json.RawMessage(it.JSON())
@@ -206,7 +206,7 @@ func allKinds(t *testing.T) []*kind {
 	return []*kind{maps, scalers, things("clean", catalogue, upgraded{clean: true}), things("upgraded", catalogue, upgraded{})}
 }
 
-// things are custom resources.
+// things returns a kind of custom resources.
 func things(name string, catalogue *kinds.Catalogue, s upgraded) *kind {
 	gvk := schema.GroupVersionKind{Group: "a.example", Version: "v2", Kind: "Thing"}
 	k := &kind{name: name, catalogue: catalogue, r: &kinds.Resource{

@@ -26,8 +26,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestPaced: short answers wait for nobody; long ones take turns, give them back, and end
-// with the request.
+// TestPaced: short answers do not wait; long ones take turns, return them, and end with the
+// request.
 func TestPaced(t *testing.T) {
 	line := NewLine(2)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -75,8 +75,7 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: an answer that ends before it is whole does not end like one that is, unless there is
-// nobody to tell.
+// TestBrokenOff: an incomplete answer does not end like a complete one, unless the client has left.
 func TestBrokenOff(t *testing.T) {
 	failure := errors.New("an item cannot be read any more")
 	for name, c := range map[string]struct {

@@ -34,9 +34,9 @@ func protobufBody(t *testing.T, k *kind, p *objects.Page) string {
 	return w.Body.String()
 }
 
-// TestManyInProtobuf: lists of few and of many items whose sizes nobody knows, with items that keep
-// their messages and without, again when the sizes are known, and when those of some are, are what a
-// stock server answers.
+// TestManyInProtobuf: lists of few and of many items equal those of a stock server, with unknown
+// sizes, with items that keep their messages and without, and again when all or some sizes are
+// known.
 func TestManyInProtobuf(t *testing.T) {
 	k := allKinds(t)[0]
 	for _, n := range []int{0, 1, 300, 5000, 66000} {

@@ -108,7 +108,7 @@ func TestOwnersInCommon(t *testing.T) {
 	case of("e", "") != nil:
 		t.Error("nothing takes memory")
 	}
-	// Whoever was read in another order shares it once all are in order.
+	// An item that was read in another order shares it once all are in order.
 	elsewhere := func(labels labels.Set) *packing.Common {
 		return (&packing.Neighbors{}).Common(packing.AppendLabels(nil, labels), []byte(a.Owners()))
 	}

@@ -22,8 +22,8 @@ func (o oneRow) ReadRows(_ context.Context, _ []int64, take func([]sqlstore.Row)
 	return take([]sqlstore.Row{o.row})
 }
 
-// TestBrokenBytesAreReadAgain: an object whose packed bytes do not come back is as its row has it for whoever reads it,
-// in whatever way, and ends nothing.
+// TestBrokenBytesAreReadAgain: every reader gets an object whose packed bytes are damaged as its row has it, and no
+// goroutine ends.
 func TestBrokenBytesAreReadAgain(t *testing.T) {
 	row := sqlstore.Row{
 		Key: sqlstore.Key{Resource: "pods", Namespace: "a", Name: "b"}, Revision: 1, Created: 1,

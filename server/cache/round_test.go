@@ -81,7 +81,7 @@ func TestRounds(t *testing.T) {
 }
 
 // TestDeliver: it returns once all watchers with hooks have been notified of the last Apply, without the rest between two
-// rounds; one that never returns from its hook holds it up as long as allowed; and where nobody waits it returns at once.
+// rounds; a hook that never returns delays it for the allowed time; without watchers it returns at once.
 func TestDeliver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cache.New(nil)
@@ -126,7 +126,7 @@ func TestDeliver(t *testing.T) {
 		if took := deliver(time.Second); took != time.Second {
 			t.Errorf("with a watcher that is stuck: %v", took)
 		}
-		put("secrets") // of which nobody is notified at that moment
+		put("secrets") // none of which is notified at that moment
 		if took := deliver(time.Hour); took != 5*time.Minute {
 			t.Errorf("with a watcher of another resource that is stuck: %v", took)
 		}

@@ -81,7 +81,7 @@ func BenchmarkFirstPart(b *testing.B) {
 		b.Fatal(err)
 	}
 	f := NewFilter(parsed, nil)
-	w.resource().wantIndex.Store(true) // nobody makes an index by himself
+	w.resource().wantIndex.Store(true) // no index is made on its own
 	for _, indexed := range []bool{false, true} {
 		if indexed {
 			w.resource().buildLabels()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Trees are changed where they lie while nobody has a state of them: a state that somebody has
-// stays as it was, whole, and what is found without one is the newest.
+// Trees change in place while there is no state of them: an existing state stays as it was, whole,
+// and lookups without one find the newest.
 func TestStatesStayWhileTreesChange(t *testing.T) {
 	w := newChurn(3000)
 	defer w.cache.Close()

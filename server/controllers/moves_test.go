@@ -41,8 +41,8 @@ func (m *movable) move(d time.Duration) {
 	controllertest.Pass(0)
 }
 
-// TestMovedClock: whoever waits for a moment of the clock is woken when that is moved there,
-// and goes on to wait when it is not moved so far.
+// TestMovedClock: a goroutine that waits for a time wakes when the clock is set to it, and
+// continues to wait if the clock is set to an earlier time.
 func TestMovedClock(t *testing.T) {
 	var c *movable
 	controllertest.During(t, func(w *controllertest.World) {

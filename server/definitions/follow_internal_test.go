@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Who asks while the catalogue is being set by another waits for it: it would find that nothing is stale, and
-// that a definition that was just heard of is not served.
+// A caller waits while another goroutine sets the catalogue: otherwise it would find that nothing is stale,
+// and that a new definition is not served.
 func TestFollowWaitsForWhoSetsTheCatalogue(t *testing.T) {
 	catalogue := kinds.NewCatalogue(nil)
 	f := New(catalogue, cache.New(catalogue), nil, slog.New(slog.DiscardHandler))

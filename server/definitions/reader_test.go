@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestReader: a state of a definition is read once for all who follow, and is what Read reads;
-// another state, and one that is not certain, is read anew.
+// TestReader: a state of a definition is read once for all followers, and equals the result of
+// Read; another state, and an uncertain one, is read anew.
 func TestReader(t *testing.T) {
 	codec := newCluster(t).cache.JSON()
 	item := func(name string, revision int64, group string) *cache.Item {

@@ -47,8 +47,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestNobody: a handler that is asked past a Transport, or by one that speaks for nobody,
-// knows nobody.
+// TestNobody: a handler that is called without a Transport, or by one without an identity, sees no
+// user.
 func TestNobody(t *testing.T) {
 	way := direct.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, mine, _ := (direct.Authenticator{}).Authenticate(r); mine {
@@ -183,7 +183,7 @@ func TestStuck(t *testing.T) {
 				go func() {
 					defer close(asked)
 					if resp, err := way.As(nil).RoundTrip(r); err == nil {
-						<-ctx.Done() // nobody reads it
+						<-ctx.Done() // unread
 						resp.Body.Close()
 					}
 				}()

@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkChanges asks for all groups and for one in turn, and each time one definition has changed. From 1000 on
-// nobody waits for that.
+// requests do not wait for that.
 func BenchmarkChanges(b *testing.B) {
 	for _, n := range []int{250, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

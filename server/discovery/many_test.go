@@ -58,7 +58,7 @@ func TestAggregatedText(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsAskedFor: who asks for one group does not have all of them put together in one document.
+// TestOnlyWhatIsAskedFor: a request for one group does not assemble the document of all groups.
 func TestOnlyWhatIsAskedFor(t *testing.T) {
 	c := kinds.NewCatalogue(builtin.Resources())
 	h := newHandler(t, c)
@@ -173,8 +173,8 @@ func TestMadeInBackground(t *testing.T) {
 	}
 }
 
-// TestCompressed: large documents are compressed for who can read that, with the headers that
-// other answers have, and small ones for nobody.
+// TestCompressed: large documents are compressed for clients that accept it, with the headers of
+// other answers; small ones never are.
 func TestCompressed(t *testing.T) {
 	all := builtin.Resources()
 	for i := range 1000 {

@@ -115,8 +115,8 @@ func TestLocalServices(t *testing.T) {
 	}
 }
 
-// Versions and groups stand in the order of priorities; which one is at the same priority
-// first, the version's maturity and the group's name decide.
+// Versions and groups are in the order of priorities; at the same priority, the version's maturity
+// and the group's name decide.
 func TestPriorities(t *testing.T) {
 	c := kinds.NewCatalogue(builtin.Resources())
 	h, r := newRegistered(t, c)
@@ -177,8 +177,8 @@ func TestServicesThatAreGone(t *testing.T) {
 	}
 }
 
-// What another server says stands in the aggregated document as it is, in the place of what
-// this server would say of the same version, and follows changes.
+// The aggregated document contains another server's answer as it is, in place of this server's for
+// the same version, and follows changes.
 func TestRemoteServices(t *testing.T) {
 	c := kinds.NewCatalogue(builtin.Resources())
 	h, r := newRegistered(t, c)

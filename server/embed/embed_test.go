@@ -95,8 +95,8 @@ func (readers) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision
 	return authx.NoOpinion, "readers only read", nil
 }
 
-// TestOwnAccess: a program's authenticator and authorizer decide on what comes over a
-// listener of its own, and nobody is known that they do not know.
+// TestOwnAccess: a program's authenticator and authorizer decide about requests over its own
+// listener, and no other users are known.
 func TestOwnAccess(t *testing.T) {
 	cp, _ := start(t, embed.Options{Authenticators: []authx.Authenticator{keeper{}}, Authorizer: readers{}})
 	front := httptest.NewServer(cp.Handler())

@@ -93,7 +93,7 @@ func TestMeasuredOperations(t *testing.T) {
 	}
 }
 
-// TestComparingEndsWithTheRequest: nobody waits for it any more.
+// TestComparingEndsWithTheRequest: the comparison stops with the request.
 func TestComparingEndsWithTheRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

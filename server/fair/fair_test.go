@@ -260,7 +260,7 @@ func TestGateShare(t *testing.T) {
 	})
 }
 
-// TestGateGivenUp: a request that has ended takes no turn, and does not stand in the way of one that fits.
+// TestGateGivenUp: a request that has ended takes no turn, and does not block one that fits.
 func TestGateGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, fair.Limits{Places: 2, Room: 10})

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 )
 
-// TestAuthorizeLog: while nobody can decide, strangers do not fill the log.
+// TestAuthorizeLog: while the authorizer fails, unknown clients do not fill the log.
 func TestAuthorizeLog(t *testing.T) {
 	var out bytes.Buffer
 	down := authorizer(func(*authx.Attributes) (authx.Decision, string, error) {

@@ -32,7 +32,7 @@ func TestNotTraced(t *testing.T) {
 	var attributes authx.Attributes
 	h := filters.Trace(tracer)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked++
-		_, _, _ = a.Authenticate(r)                              // nobody is known, without an error
+		_, _, _ = a.Authenticate(r)                              // no user, without an error
 		_, _, _ = z.Authorize(context.Background(), &attributes) // everything is allowed
 	}))
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)

@@ -112,7 +112,7 @@ func TestFollower(t *testing.T) {
 	late.want(t, "an object that could never be read", map[string]string{})
 }
 
-// The cache cuts off a watch that nobody reads for long; the objects are listed again.
+// The cache ends a watch that is not read for long; the objects are listed again.
 func TestFollowerThatFellBehind(t *testing.T) {
 	s := newStore()
 	f := newState(s.cache, "configmaps")

@@ -135,9 +135,9 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// TestEndsTogether: while the server drains, the ends of all watches of a connection and GOAWAY are one write, whoever ends
-// the watches. GOAWAY comes after them and in another TLS record: the h2 library of Python accepts nothing after GOAWAY,
-// and drops what it reads together with it.
+// TestEndsTogether: while the server drains, the ends of all watches of a connection and GOAWAY are one write, whatever
+// ends the watches. GOAWAY comes after them and in another TLS record: the h2 library of Python accepts nothing after
+// GOAWAY, and drops what it reads together with it.
 func TestEndsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p, _, list := watched(t)

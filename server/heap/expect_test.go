@@ -48,7 +48,7 @@ func TestExpect(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	startup.Expect(expected) // nobody waits for it any more
+	startup.Expect(expected) // after the start has ended
 }
 
 // TestExpectWithoutRoom: of little, and where GOGC is set, the collector is left as it is.

@@ -116,7 +116,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareEnds: no more is found than was asked for, and nothing once nobody waits.
+// TestCompareEnds: it finds no more than requested, and stops with the request.
 func TestCompareEnds(t *testing.T) {
 	from, to := map[string]any{}, map[string]any{}
 	for i := range 20000 {

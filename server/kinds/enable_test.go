@@ -136,7 +136,7 @@ func TestWithoutValue(t *testing.T) {
 			t.Errorf("%s: %q are off, and with =true %q", key, off[0], off[1])
 		}
 	}
-	// A stronger key without a value stands against a weaker one, as with "true".
+	// A stronger key without a value overrides a weaker one, as with "true".
 	if _, err := kinds.Enable(release.Default, someResources(), pairs("api/ga,api/all=false"), true, noGate); err != nil {
 		t.Error(err)
 	}
@@ -172,7 +172,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// FuzzEnable: what stands in the flag alone decides, whatever it is.
+// FuzzEnable: only the value of the flag decides.
 func FuzzEnable(f *testing.F) {
 	f.Add("batch/v1=false,api/all=true")
 	f.Add("apps/v1/daemonsets=0,api/beta=false")

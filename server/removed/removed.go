@@ -1,7 +1,7 @@
-// Package removed knows the API types below it: those that rowlock serves and that newer releases
-// of Kubernetes' modules no longer have. A program that embeds rowlock may select such a release.
-// Each type stands below this package under the import path that it had; package codecs/protobuf/tagged
-// encodes them as Protobuf.
+// Package removed knows the API types below it: those that rowlock serves and that newer releases of
+// Kubernetes' modules no longer have. A program that embeds rowlock may select such a release. Each
+// type is below this package under its former import path; package codecs/protobuf/tagged encodes them
+// as Protobuf.
 package removed
 
 import "strings"

@@ -165,7 +165,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// told is a test that records errors instead of failing.
+// told is a testing.TB that records errors instead of failing.
 type told struct {
 	testing.TB
 	errors []string

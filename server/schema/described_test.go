@@ -70,8 +70,8 @@ var wordless = []string{
 	"io.k8s.api.core.v1.Toleration operator",
 }
 
-// TestEveryValueIsDescribed: each value of an enumeration stands in the description of
-// its field, with a sentence.
+// TestEveryValueIsDescribed: the description of a field has a sentence on each value of its
+// enumeration.
 func TestEveryValueIsDescribed(t *testing.T) {
 	bare := map[string]bool{}
 	for name, d := range served(t) {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestIdleDocumentsGo: documents of custom kinds are dropped when they are not requested, and are the same
-// when made again. They are also the same whether all definitions are at hand or the common ones.
+// when made again. They are also the same whether all definitions are in memory or the common ones.
 func TestIdleDocumentsGo(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	resources := asServed(t, operated(t, 60, 3))

@@ -140,7 +140,7 @@ func TestSlowAdmissionAmongQuickWriters(t *testing.T) {
 	wg.Wait()
 }
 
-// TestGivenUp: a writer whose client leaves, or whose time is over, is in nobody's way.
+// TestGivenUp: a writer whose client leaves, or whose time is over, blocks no other.
 func TestGivenUp(t *testing.T) {
 	calls := &atomic.Int32{}
 	f := serverOn(t, laggard{storetest.NewMemory(), 5 * time.Millisecond}, dawdler{calls})

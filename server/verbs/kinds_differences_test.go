@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestZeroObjects: the object of a bookmark is what a stock server makes of a kind that
-// nobody filled in, for every kind that can be watched.
+// TestZeroObjects: the object of a bookmark equals a stock server's empty object of the kind, for
+// every kind that can be watched.
 func TestZeroObjects(t *testing.T) {
 	f := newFixture(t)
 	bookmark := func(t *testing.T, path string) map[string]any {
@@ -79,8 +79,8 @@ func TestZeroObjects(t *testing.T) {
 	}
 }
 
-// TestLastFinalizer: an update that takes the last finalizer away and changes other
-// things deletes the object as it was: watchers see that, the client what it sent.
+// TestLastFinalizer: an update that removes the last finalizer and makes other changes deletes the
+// object as it was: watchers see that, the client sees the update.
 func TestLastFinalizer(t *testing.T) {
 	f := newFixture(t)
 	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"b"}}`)
@@ -160,8 +160,8 @@ func TestNullBytes(t *testing.T) {
 	holds(f.want(200, "GET", configmaps+"/c", ""), "data.a")
 }
 
-// TestAnnotationsOfAutoscalers: what v1 says in annotations is nothing in v2, whatever it
-// holds, and owned by nobody.
+// TestAnnotationsOfAutoscalers: fields that v1 has in annotations are none in v2, whatever they
+// contain, and have no owner.
 func TestAnnotationsOfAutoscalers(t *testing.T) {
 	f := newFixture(t)
 	const path = "/namespaces/a/horizontalpodautoscalers"

@@ -142,7 +142,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// told reports every write.
+// told is a writer that reports every write.
 type told struct {
 	discard
 	got chan struct{}

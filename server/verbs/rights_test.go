@@ -92,7 +92,7 @@ func TestCreateByUpdateNeedsCreate(t *testing.T) {
 	}
 }
 
-// TestNoCreateByUpdate: where nothing could be made, nobody is asked about it.
+// TestNoCreateByUpdate: if no object could be created, the authorizer is not asked.
 func TestNoCreateByUpdate(t *testing.T) {
 	f := newFixture(t)
 	z := &only{}

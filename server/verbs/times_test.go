@@ -70,8 +70,8 @@ func TestTimesOfManagedFields(t *testing.T) {
 	}
 }
 
-// TestHeartbeats: what differs behind the metadata is encoded once, whatever the time, and what
-// changes nothing writes nothing, wherever the resource version stands.
+// TestHeartbeats: a change after the metadata is encoded once, whatever the time, and an update
+// without a change writes nothing, wherever the resource version is.
 func TestHeartbeats(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())

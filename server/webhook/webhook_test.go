@@ -76,7 +76,7 @@ func TestResolver(t *testing.T) {
 	}
 }
 
-// TestClient posts often, through one connection, as whoever the address says.
+// TestClient posts often, through one connection, with the credentials in the address.
 func TestClient(t *testing.T) {
 	var connections, moved atomic.Int32
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

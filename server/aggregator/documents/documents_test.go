@@ -287,8 +287,8 @@ func aggregated(groups ...string) string {
 	return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// One document tells of all versions that a server is left. One that is not in it is empty
-// and current; groups that no APIService leaves to the server are nobody's.
+// One document tells of all versions that a server is left. One that is not in it is empty and
+// current; groups that no APIService delegates belong to no server.
 func TestAggregated(t *testing.T) {
 	w := newWorld(t)
 	w.serve("one", modern(aggregated("a.example", "b.example", "apps")))
@@ -337,8 +337,8 @@ func TestAway(t *testing.T) {
 	w.untilSays("away.example/v1", "none")
 }
 
-// Servers that stall, more of them than are asked at once, do not keep others from being
-// asked, and each of them is asked one thing at a time.
+// Servers that stall, more of them than are asked at once, do not delay others, and each gets one
+// request at a time.
 func TestStalls(t *testing.T) {
 	w := newWorld(t)
 	stall := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

@@ -40,8 +40,8 @@ func described(swagger, index func() string) http.HandlerFunc {
 
 func text(s string) func() string { return func() string { return s } }
 
-// Of the list of documents of version 3 those count that APIServices leave to the server.
-// The documents themselves are the server's to send, for the client who asks.
+// Of the list of documents of version 3 those count that APIServices leave to the server. The other
+// server sends the documents themselves to the client.
 func TestIndex(t *testing.T) {
 	w := newWorld(t)
 	w.serve("one", described(text(""), text(`{"paths":{"apis/a.example/v1":{"serverRelativeURL":"/openapi/v3/apis/a.example/v1?hash=ABC"},

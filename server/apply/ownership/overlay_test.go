@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// TestOverlay merges fields for nobody, and not too many of them.
+// TestOverlay does not merge fields for other managers, nor too many.
 func TestOverlay(t *testing.T) {
 	schemas := schema.New(kinds.NewCatalogue(builtin.Resources()))
 	live := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: map[string]string{"a": "1"}}

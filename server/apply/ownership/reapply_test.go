@@ -177,7 +177,7 @@ func patchOf(t *testing.T, r *kinds.Resource, obj kinds.Object) map[string]any {
 	return pruned(tree).(map[string]any)
 }
 
-// pruned leaves out what nobody applies: nulls and what is empty.
+// pruned leaves out what no client applies: nulls and empty values.
 func pruned(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

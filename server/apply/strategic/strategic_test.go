@@ -213,7 +213,7 @@ func FuzzEqualsLibrary(f *testing.F) {
 	})
 }
 
-// TestWork: the merge refuses what would take it minutes, while it does it, and long lists are no such thing.
+// TestWork: the merge refuses patches that would take minutes, while it runs, and accepts long lists.
 func TestWork(t *testing.T) {
 	env := func(n int, value string) []any {
 		out := make([]any, n)

@@ -67,8 +67,8 @@ func FuzzSplice(f *testing.F) {
 	})
 }
 
-// repeats reports whether an object has a member twice, or one only equal when unescaped:
-// what wins then is nobody's promise.
+// repeats reports whether an object has a member twice, or one only equal when unescaped: which of
+// them wins is undefined.
 func repeats(b []byte) bool {
 	found := false
 	var walk func(i int) int

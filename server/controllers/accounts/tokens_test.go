@@ -106,8 +106,8 @@ func TestAccountTokens(t *testing.T) {
 	})
 }
 
-// TestAccountTokensRefused: a Secret that cannot be written, which whoever made it can bring
-// about, holds up no other one, and costs ever less.
+// TestAccountTokensRefused: a Secret that cannot be written, which its creator can bring about,
+// delays no other, and costs less with each attempt.
 func TestAccountTokensRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllertest.NewCluster(t)

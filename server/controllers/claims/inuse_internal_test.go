@@ -11,14 +11,14 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// TestInUse: what is being deleted goes once nobody uses it, and classes of attributes have the finalizer.
+// TestInUse: a deleted object is removed once it is unused, and classes of attributes have the finalizer.
 func TestInUse(t *testing.T) {
 	const going = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["kubernetes.io/vac-protection"]}}`
 	const goingGroup = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["scheduling.k8s.io/podgroup-protection"]}}`
 	const member = `{"spec":{"schedulingGroup":{"podGroupName":"x"}},"status":{"phase":"Running"}}`
 	for name, c := range map[string]struct {
 		storage, text        string
-		user, namespace, use string // who uses it; "": nobody
+		user, namespace, use string // that uses it; "": unused
 		gone                 bool
 		finalizer            string // which it has in the end
 	}{

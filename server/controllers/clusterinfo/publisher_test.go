@@ -42,8 +42,8 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.all.String(), text)
 }
 
-// TestClusterInfo: the ConfigMap is made, follows the authority, and is left to whoever else writes its kubeconfig;
-// signatures are of what it says.
+// TestClusterInfo: the ConfigMap is made, follows the authority, and keeps a kubeconfig that another client writes;
+// signatures cover its content.
 func TestClusterInfo(t *testing.T) {
 	s := servertest.Start(t, func(c *server.Config) { c.Controllers.Runs = func(string) bool { return false } })
 	var log lines

@@ -122,8 +122,8 @@ func TestApprovalOfDefinitions(t *testing.T) {
 	}
 }
 
-// TestNamesOfBuiltInResources: a definition that wants the name of a built-in resource,
-// or has it from whoever wrote its status, gets none, and loses what it had.
+// TestNamesOfBuiltInResources: a definition that requests the name of a built-in resource, or has
+// it because a client wrote its status, gets none, and loses that one.
 func TestNamesOfBuiltInResources(t *testing.T) {
 	d := &Controller{Own: func(group, plural string) bool { return group == "example.com" && plural == "roles" }}
 	asks, was, given, other := wanting(1, "roles", "Role"), wanting(2, "roles", "Role"), wanting(3, "lamps", "Lamp"), wanting(4, "lights", "Light")

@@ -43,7 +43,7 @@ func newMemory(with func(*Collector)) *memory {
 	}
 }
 
-// config writes a ConfigMap; "" has one that nobody can read.
+// config writes a ConfigMap; with "" it is unreadable.
 func (m *memory) config(name, metadata string) {
 	m.last++
 	row := sqlstore.Row{Key: sqlstore.Key{Resource: "configmaps", Namespace: "n", Name: name}, Revision: m.last, Created: m.last}
@@ -57,7 +57,7 @@ func (m *memory) config(name, metadata string) {
 	m.Cache.Apply([]sqlstore.Change{{Row: row, PrevRevision: old.Revision, PrevValue: old.Value}})
 }
 
-// An owner that nobody can read is there, also when all is read again.
+// An unreadable owner exists, also when all objects are read again.
 func TestOwnersThatCannotBeRead(t *testing.T) {
 	m, ctx := newMemory(nil), t.Context()
 	m.config("owner", `"uid":"1"`)

@@ -295,8 +295,8 @@ func (l *meddler) Seal(ctx context.Context, key sqlstore.Key, plain []byte) ([]b
 	return l.Locksmith.Seal(ctx, key, plain)
 }
 
-// TestMigrationDuringWrites: who writes or deletes an object while it is about to be stored
-// again has his way.
+// TestMigrationDuringWrites: a client's write or delete of an object that is about to be stored
+// again wins.
 func TestMigrationDuringWrites(t *testing.T) {
 	const path = "/api/v1/namespaces/default/secrets/"
 	keys := &meddler{storetest.NewLocksmith("one"), func(string) {}}
@@ -335,7 +335,7 @@ func TestMigrationDuringWrites(t *testing.T) {
 	}
 }
 
-// define makes or changes the definition of things, which have the versions v1 and v2.
+// define makes or changes the definition of the custom resource, which has the versions v1 and v2.
 func (m *migrating) define(stored, conversion string) {
 	m.t.Helper()
 	version := func(name, field string) string {
@@ -357,7 +357,7 @@ func (m *migrating) define(stored, conversion string) {
 	})
 }
 
-// converter answers conversions of things: v1 has words where v2 has a text.
+// converter answers conversions of the custom resource: v1 has words where v2 has a text.
 func converter(t *testing.T) (conversion string) {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -436,8 +436,8 @@ func TestMigrationToAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestMigrationFollowsDefinitions: a migration goes by definitions that were written before it, also where
-// nobody else has looked at them since.
+// TestMigrationFollowsDefinitions: a migration uses definitions that were written before it, even if no
+// request has used them since.
 func TestMigrationFollowsDefinitions(t *testing.T) {
 	m := newMigrating(t, nil)
 	m.define("v1", "")

@@ -68,8 +68,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestOrphansOfNewKinds: what a namespace leaves behind is deleted also where nobody has looked at the definition of
-// its kind since that came, as when another server took the objects.
+// TestOrphansOfNewKinds: the remains of a namespace are deleted even if no request has used the definition of their
+// kind since it was written, as when another server stored the objects.
 func TestOrphansOfNewKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllertest.NewCluster(t)

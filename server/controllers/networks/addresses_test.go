@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestServiceAddresses: Services of before get IPAddresses, those of nobody go, others stay,
-// and the default ServiceCIDR comes back.
+// TestServiceAddresses: existing Services get IPAddresses, orphaned ones go, others stay, and the
+// default ServiceCIDR comes back.
 func TestServiceAddresses(t *testing.T) {
 	const managed = `"labels":{"ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}`
 	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=networking.k8s.io/v1beta1"), servertest.Idle)
@@ -54,8 +54,7 @@ func TestFreshAddresses(t *testing.T) {
 	}
 }
 
-// TestAddressesOfUnreadServices: while a Service cannot be read, no address is said to be
-// nobody's.
+// TestAddressesOfUnreadServices: while a Service cannot be read, no address counts as orphaned.
 func TestAddressesOfUnreadServices(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=networking.k8s.io/v1beta1"), servertest.Idle)
 	s.Put("services", "default", "broken", "this is no object")

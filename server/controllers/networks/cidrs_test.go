@@ -115,8 +115,7 @@ func TestServiceCIDRs(t *testing.T) {
 	s.says("narrow", "")
 }
 
-// TestServiceCIDRWaits: until every server knows that it is deleted, one that nobody needs
-// stays.
+// TestServiceCIDRWaits: an unused one stays until every server knows that it is deleted.
 func TestServiceCIDRWaits(t *testing.T) {
 	s := newRanged(t)
 	s.ahead.Store(-int64(time.Hour))

@@ -67,7 +67,7 @@ func (o *oneLease) Call(_ context.Context, _, method, _, _ string, body, into an
 	return nil
 }
 
-// cut is an API that can be out of reach, and says so or lets who asks wait.
+// cut is an API that can be out of reach: it fails, or lets its callers wait.
 type cut struct {
 	reconcile.API
 	stalls bool

@@ -118,7 +118,7 @@ func TestStandingBack(t *testing.T) {
 	})
 }
 
-// A Lease that was there before counts once for its time, as nobody knows how old it is.
+// A Lease that was there before counts once for its time, as its age is unknown.
 func TestStandingBackAtFirst(t *testing.T) {
 	inManaged(t, func(m *managed) { m.lease("one", 15, time.Now(), nil) }, func(m *managed) {
 		m.expect("with an old Lease", false)

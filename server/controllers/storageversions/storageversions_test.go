@@ -71,7 +71,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	}
 	s.Must("PATCH", object+"/status", "["+add("apiserver-there")+","+add("apiserver-other")+","+add("apiserver-gone")+`,{"op":"remove","path":"/status/commonEncodingVersion"}]`, "Content-Type", "application/json-patch+json")
 
-	// Those that nobody speaks for are found when the controller begins, and when one is written.
+	// The controller finds unclaimed ones when it begins, and when one is written.
 	alone := func(name string) {
 		s.Must("POST", objects, `{"metadata":{"name":"`+name+`"},"spec":{}}`)
 		s.Must("PATCH", objects+"/"+name+"/status", `{"status":{"storageVersions":[`+entry("apiserver-gone")+`],"commonEncodingVersion":"apps/v2"}}`, "Content-Type", "application/merge-patch+json")

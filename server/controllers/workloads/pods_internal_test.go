@@ -19,8 +19,8 @@ func runPods(keep int) func(*controllertest.World) func(context.Context) error {
 	}
 }
 
-// TestPodsOfMissingNodes: the pods of a node go that has been missing for 40 seconds, and that
-// nobody knows, and have failed for that reason by then.
+// TestPodsOfMissingNodes: the pods of a node that has been missing for 40 seconds, or that is
+// unknown, are marked as failed for that reason and deleted.
 func TestPodsOfMissingNodes(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		w.Set("nodes", "", "there", `{}`)

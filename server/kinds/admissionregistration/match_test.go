@@ -45,7 +45,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestExpressions compiles what stands in a policy, with what may be used there.
+// TestExpressions compiles the expressions of a policy, each with the variables and functions of its place.
 func TestExpressions(t *testing.T) {
 	strategy := admissionregistration.ValidatingAdmissionPolicy(release.Default)
 	policy := func(change func(*admissionv1.ValidatingAdmissionPolicySpec)) error {

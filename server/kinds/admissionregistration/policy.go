@@ -325,7 +325,7 @@ func validateFieldRef(ref string, p *field.Path) field.ErrorList {
 	}
 	path := ref
 	if r, _ := utf8.DecodeRuneInString(ref); r == '_' || unicode.IsLetter(r) {
-		path = "." + ref // the first field may stand without a dot
+		path = "." + ref // the first field may lack the dot
 	}
 	if _, err := jsonpath.Parse(path); err != nil {
 		return field.ErrorList{field.Invalid(p, ref, fmt.Sprintf("invalid JSONPath: %v", err))}

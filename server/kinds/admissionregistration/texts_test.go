@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestLongTexts: expressions that take too long to be compiled are not, wherever they stand,
-// unless there were such before.
+// TestLongTexts: expressions that take too long to compile are refused, wherever they are, unless
+// the old object had such.
 func TestLongTexts(t *testing.T) {
 	long := "'" + strings.Repeat("x", expr.MaxTexts) + "' == ''"
 	refused := func(errs field.ErrorList) bool {

@@ -181,7 +181,7 @@ func TestSchemasInUseArePlain(t *testing.T) {
 	}
 }
 
-// TestPlainKnowsEveryKeyword: whoever adds one to schemas has to say whether it is plain.
+// TestPlainKnowsEveryKeyword: a new keyword of schemas must be classified as plain or not.
 func TestPlainKnowsEveryKeyword(t *testing.T) {
 	if n := reflect.TypeFor[apiext.JSONSchemaProps]().NumField(); n != 44 {
 		t.Errorf("a schema has %d keywords", n)

@@ -44,7 +44,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestConditions: what may stand in a status, and what the table makes of it.
+// TestConditions: the valid content of a status, and its cells in the table.
 func TestConditions(t *testing.T) {
 	is := func(status apiregistrationv1.ConditionStatus, reason string) apiregistrationv1.APIServiceCondition {
 		return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: status, Reason: reason}

@@ -118,7 +118,7 @@ func TestStatefulSetUpdate(t *testing.T) {
 	}
 }
 
-// The bytes of data may not change, but for the lines that they stand on.
+// The bytes of data may not change, except for line breaks.
 func TestRevisionSpelling(t *testing.T) {
 	ctx := context.Background()
 	revision := func(raw string) *appsv1.ControllerRevision {

@@ -52,7 +52,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestOrderOfVersions: the resources of a version stand by their names, as discovery shows them, and all rows of a group together.
+// TestOrderOfVersions: the resources of a version are in the order of their names, as in discovery, and the rows of a group are
+// together.
 func TestOrderOfVersions(t *testing.T) {
 	for _, v := range release.All() {
 		last, seen := "", map[string]bool{}

@@ -68,7 +68,7 @@ func TestSlowSchemas(t *testing.T) {
 			t.Errorf("it is read %d times", s.read["v1"])
 		}
 
-		// Nobody has asked for the others: of definitions that come one after the other they are compiled when that is over.
+		// No request has used the others: definitions that are written one after the other are compiled when that is over.
 		kept.Ahead(d.Version("v2"))
 		time.Sleep(quiet / 2)
 		kept.Ahead(d.Version("v3"))

@@ -47,8 +47,8 @@ func refused(v *Version) bool {
 	return len(v.Schema().Validate(context.Background(), nil, map[string]any{}, nil)) > 0
 }
 
-// TestKeptWhileUsed: a schema is read at its first use, stays while it is used, and goes once
-// nobody used it for a while; nothing runs while there is none.
+// TestKeptWhileUsed: a schema is read at its first use, stays while it is used, and is dropped some
+// time later; without one no goroutine runs.
 func TestKeptWhileUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, s := NewKept(), &source{read: map[string]int{}, size: 1}

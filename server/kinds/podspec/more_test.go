@@ -182,8 +182,8 @@ func FuzzPod(f *testing.F) {
 	})
 }
 
-// TestNoPrivileged: where the server lets nobody have privileged containers, none of any sort
-// is; where it does, or they are not privileged, nothing is said.
+// TestNoPrivileged: if the server forbids privileged containers, no container of any sort may be
+// one; otherwise, or if they are not privileged, there is no error.
 func TestNoPrivileged(t *testing.T) {
 	for text, refusal := range map[string]string{
 		`"initContainers": [{"name": "i", "image": "i", "securityContext": {"privileged": true}}, {"name": "j", "image": "i", "securityContext": {"privileged": false}}]`: "spec.initContainers[0].securityContext.privileged: Forbidden: disallowed by cluster policy",

@@ -21,7 +21,7 @@ func claim(change func(*corev1.PersistentVolumeClaimSpec)) *corev1.PersistentVol
 	return s
 }
 
-// TestDifference: a value that differs stands among two that do not, on each side; the rest is counted.
+// TestDifference: a value that differs is shown between two that do not, on each side; the rest is counted.
 func TestDifference(t *testing.T) {
 	same := func(*corev1.PersistentVolumeClaimSpec) {}
 	empty, long := "", strings.Repeat("x", 300)

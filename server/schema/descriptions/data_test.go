@@ -188,10 +188,10 @@ func shown(t *testing.T) iter.Seq2[string, string] {
 // whole returns all definitions of all publications. Three packages publish OpenAPI definitions of Go types. Those of
 // meta/v1 are in all three; the aggregator's are used, then those of custom resources.
 //
-// The last is of a library for metrics adapters, which publishes core/v1 for them. It
-// was made of an earlier patch release of the same types. No other package at hand says
-// what the values of enumerations in core/v1 mean, describes quantities, or has the ends
-// of those descriptions that SwaggerDoc cuts off at a "---".
+// The last is of a library for metrics adapters, which publishes core/v1 for them. It was made of
+// an earlier patch release of the same types. No other package describes the values of enumerations
+// in core/v1, and quantities, or has the ends of those descriptions that SwaggerDoc cuts off at a
+// "---".
 func whole() map[string]described {
 	out := map[string]described{}
 	for _, publication := range []common.GetOpenAPIDefinitions{aggregator.GetOpenAPIDefinitions, apiextensions.GetOpenAPIDefinitions, core.GetOpenAPIDefinitions} {

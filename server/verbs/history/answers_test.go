@@ -215,8 +215,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestDescribed: the group stands last, behind custom ones, in each form of discovery, its kinds
-// are described, and without it there is no trace of it.
+// TestDescribed: the group is last, after custom ones, in each form of discovery, with descriptions
+// of its kinds; without it there is no trace of it.
 func TestDescribed(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t), served)
 	s.Must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"things.z.example"},"spec":{"group":"z.example","scope":"Cluster","names":{"plural":"things","kind":"Thing"},

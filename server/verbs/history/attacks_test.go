@@ -42,8 +42,8 @@ const (
 	item          = root + "/namespaces/shop/revisions/"
 )
 
-// TestWhoMayNot: without the right to get the very object nobody sees its past, by whichever way
-// they ask, and the answer is the same whether there is or was such an object or not.
+// TestWhoMayNot: without the right to get an object, no request shows its past, and the answer is
+// the same whether the object exists, existed or never did.
 func TestWhoMayNot(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t), servertest.Idle, served)
 	for _, ns := range []string{"shop", "other"} {

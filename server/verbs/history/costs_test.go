@@ -60,8 +60,8 @@ func TestSmallSteps(t *testing.T) {
 	}
 }
 
-// TestAsksFirst: the database is not asked for the definition of a resource that nobody knows
-// before the authorizer has let the user see the object.
+// TestAsksFirst: the server does not query the database for the definition of an unknown resource
+// before the authorizer has allowed the request.
 func TestAsksFirst(t *testing.T) {
 	db := &watched{Driver: stores["memory"](t)}
 	s := servertest.Start(t, servertest.Complete(t), servertest.Idle, served, servertest.On(db, sqlstore.Config{}))
