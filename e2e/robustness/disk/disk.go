@@ -87,13 +87,13 @@ func (d *Disk) Full(on bool) error {
 	return err
 }
 
-// Lose takes back pages that no sync brought to the disk, as a power loss does, and returns how many. Nobody may have the
-// files open.
+// Lose takes back pages that no sync brought to the disk, as a power loss does, and returns how many. No process may have
+// the files open.
 func (d *Disk) Lose(seed uint64) (pages int, err error) {
 	return d.command("lose", int64(seed>>1))
 }
 
-// Close unmounts the disk. Nobody may have a file open.
+// Close unmounts the disk. No process may have a file open.
 func (d *Disk) Close() error {
 	_ = d.in.Close()
 	done := make(chan error, 1)

@@ -1,5 +1,5 @@
-// Package heartbeat measures when the program of a run, or a server that it tests, stood still: on a busy machine a process may
-// get no processor for seconds, and then nobody keeps a promise about time.
+// Package heartbeat measures when the program of a run, or a server that it tests, did not run: on a busy machine a process may
+// get no processor for seconds, and then it cannot keep a promise about time.
 package heartbeat
 
 import (

@@ -143,7 +143,7 @@ func clean() *history.Round {
 	}
 }
 
-// TestProperties changes one thing in a history without a violation.
+// TestProperties makes one change to a history without a violation.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	all, some, streamed := 0, 1, 2
