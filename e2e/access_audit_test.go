@@ -306,7 +306,7 @@ func (a *access) auditStalls(t *testing.T, h *auditHook) {
 	})
 }
 
-// auditRotates: a log of a megabyte is put aside, and so many old ones are kept.
+// auditRotates: a log of a megabyte is rotated, and so many old ones are kept.
 func (a *access) auditRotates(t *testing.T, log string) {
 	body := fmt.Sprintf(`{"data":{"k":%q}}`, strings.Repeat("y", 500<<10))
 	for i := range 8 {

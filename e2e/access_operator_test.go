@@ -125,9 +125,9 @@ func TestNothingIsRecorded(t *testing.T) {
 	}
 }
 
-// TestAlwaysAllowByFile: where a configuration file lets everybody do everything, nobody
-// comes in without a credential: from the start, once it is changed to that, and however
-// anonymous requests were turned on; without AlwaysAllow they are as welcome as before.
+// TestAlwaysAllowByFile: if a configuration file lets everybody do everything, no request without a
+// credential is accepted: from the start, once the file is changed to that, and however anonymous
+// requests were enabled; without AlwaysAllow they are accepted as before.
 func TestAlwaysAllowByFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -255,9 +255,8 @@ func hookMatches(t *testing.T, a *access, hook *rightsHook) {
 	}
 }
 
-// configStorm rewrites the file again and again, not at once but bit by bit, while
-// requests are made. Two versions alternate that differ for nobody; every answer is that
-// of a whole file.
+// configStorm rewrites the file again and again, not at once but bit by bit, while requests are
+// made. Two versions alternate that have the same effect; every answer is that of a whole file.
 func configStorm(t *testing.T, a *access, write func(string), text string) {
 	t.Helper()
 	write(text)

@@ -55,7 +55,7 @@ func TestCacheFileThroughFailover(t *testing.T) {
 }
 
 // TestCacheFileOfALaterDatabase is the same where the database goes back by what lies on the disk, as by point-in-time recovery,
-// once while nobody runs and once below a server, and where it is restored from a backup of its own.
+// once without a server and once below a server, and where it is restored from a backup of its own.
 func TestCacheFileOfALaterDatabase(t *testing.T) {
 	t.Parallel()
 	pg := sharedPostgres(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
-// TestFailover takes the primary of two servers away under load: first it takes no
-// writes for a while, then it crashes and its standby takes over. Nobody restarts a server.
+// TestFailover takes the primary of two servers away under load: first it takes no writes for a
+// while, then it crashes and its standby takes over. No server is restarted.
 func TestFailover(t *testing.T) {
 	t.Parallel() // it mostly waits
 	ctx := t.Context()

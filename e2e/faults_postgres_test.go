@@ -158,8 +158,8 @@ func TestProxyFaults(t *testing.T) {
 	l.end()
 }
 
-// behindProxy returns a cluster of two servers on a new database; the second one reaches
-// it through the proxy. Nobody but the test writes ConfigMaps.
+// behindProxy returns a cluster of two servers on a new database; the second one reaches it through
+// the proxy. Only the test writes ConfigMaps.
 func behindProxy(t *testing.T) (pg *pgtest.Server, proxy *pgtest.Proxy, c *cluster) {
 	t.Helper()
 	pg = startPostgres(t)

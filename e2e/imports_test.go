@@ -112,7 +112,7 @@ func forbidden(from, to string) string {
 			return "the fixture of tests alone"
 		}
 		if from == "server/servertest" && (own == "e2e/recorded" || own == "e2e/leniency") {
-			return "" // a player of recorded answers, and a counter of what it lets pass: they know nobody
+			return "" // a player of recorded answers, and a counter of its tolerances: they import nothing
 		}
 		if under(own, "cmd") || under(own, "e2e") {
 			return "below it"

@@ -31,8 +31,8 @@ func allow(t *testing.T, s *harness.Server, users ...string) {
 	}
 }
 
-// TestWatchesThatNobodyReads: their queues do not grow with the writes, and they do not delay writers.
-func TestWatchesThatNobodyReads(t *testing.T) {
+// TestUnreadWatches: their queues do not grow with the writes, and they do not delay writers.
+func TestUnreadWatches(t *testing.T) {
 	t.Parallel()
 	const configMaps = "/api/v1/namespaces/default/configmaps"
 	s := harness.StartT(t, harness.Options{})

@@ -186,7 +186,7 @@ func (m *mirror) failure() error {
 	return m.wrong
 }
 
-// fail keeps the first thing that is wrong. m.mu is held.
+// fail keeps the first failure. The caller holds m.mu.
 func (m *mirror) fail(format string, args ...any) {
 	if m.wrong == nil {
 		m.wrong = fmt.Errorf(format, args...)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestVulncheck: the script fails where a vulnerability is found, and where the tool fails, but not where there is no network; then it
-// says that nothing was checked. The tool is a stand-in for govulncheck.
+// says that nothing was checked. A script replaces govulncheck.
 func TestVulncheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

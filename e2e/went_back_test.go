@@ -21,7 +21,7 @@ type reflected struct {
 	a       *api
 	mu      sync.Mutex
 	has     map[string]string // revisions by name
-	at      map[string]string // what each revision showed, ever: two things are one too many
+	at      map[string]string // the content of each revision, ever: two contents are an error
 	twice   []string
 	expired int
 }
@@ -201,8 +201,8 @@ func (s *twoServers) wantWentBack(times int) {
 }
 
 // TestDatabaseGoesBack promotes an asynchronous standby that is 45 commits and more behind, below two servers; takes the
-// last revisions back with SQL; and lets the old primary come back, first in the URL. The servers, their clients and
-// the database agree each time, and no revision means two things.
+// last revisions back with SQL; and lets the old primary come back, first in the URL. The servers, their clients and the
+// database agree each time, and no revision has two contents.
 func TestDatabaseGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

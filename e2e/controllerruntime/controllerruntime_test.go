@@ -201,7 +201,7 @@ func TestClaims(t *testing.T) {
 }
 
 // TestNewerFields: a field that the server's release does not have is dropped, and refused in an apply, whatever the
-// types at hand have. Nothing else that a write does depends on it.
+// client's types have. Nothing else that a write does depends on it.
 func TestNewerFields(t *testing.T) {
 	_, c := start(t)
 	release := os.Getenv("ROWLOCK_RELEASE")

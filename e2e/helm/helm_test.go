@@ -497,7 +497,7 @@ func helm4(t *testing.T, b *bed) {
 	h.fails(t, []string{"resources.limit", "field not declared in schema"}, upgrade("--set-json", `resources={"limit":{"cpu":"1"}}`)...)
 	b.replicas(t, ns, "web", 3, "helm Apply")
 
-	// More kinds; the replicas, which nobody owns then, are the default.
+	// More kinds; the replicas, which then have no owner, are the default.
 	h.run(t, upgrade("--wait", "--set", "autoscaling.enabled=true,ingress.enabled=true,replicaCount=3")...)
 	b.replicas(t, ns, "web", 1)
 	if _, err := b.AutoscalingV2().HorizontalPodAutoscalers(ns).Get(t.Context(), "web", metav1.GetOptions{}); err != nil {

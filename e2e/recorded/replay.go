@@ -226,8 +226,8 @@ func setHeaders(req *http.Request, srv Server, step *Step, hasBody bool, vars ma
 	if step.As != "" && step.As != "none" && step.As != "admin" {
 		h.Set("Impersonate-User", fill(step.As, vars))
 	}
-	// A header that is to be sent twice stands twice, in different case; the order
-	// is that of the file, upper case first.
+	// A header that is sent twice is listed twice, in different case; the order is that of the
+	// file, upper case first.
 	names := make([]string, 0, len(step.Headers))
 	for k := range step.Headers {
 		names = append(names, k)

@@ -26,7 +26,7 @@ func main() {
 	token := flag.String("token", harness.AdminToken, "token of user admin in group system:masters")
 	store := flag.String("store", "", "--store of the fresh server")
 	verbose := flag.Bool("v", false, "print every difference")
-	release := flag.String("release", "", "release whose answers are wanted, which fresh servers are told to be; empty: 1.32")
+	release := flag.String("release", "", "release of the answers, which fresh servers emulate; empty: 1.32")
 	record := flag.String("record", "", "file to write the answers to that differ, by scenario and step")
 	flag.Parse()
 	if err := run(*url, *ca, *token, *store, *release, *record, *verbose, flag.Args()); err != nil {
