@@ -49,7 +49,7 @@ func APIServerCommand() *cobra.Command {
 	o, own := &options{}, &apiserverOptions{}
 	cmd := newCommand(o)
 	cmd.Use, cmd.Short = program.APIServer, "Run the API server, by the command line of kube-apiserver"
-	cmd.Long = `Run the API server until it is told to stop (SIGINT, SIGTERM).
+	cmd.Long = `Run the API server until SIGINT or SIGTERM.
 
 It keeps its objects where the etcd that comes with rowlock says, whose address
 --etcd-servers gives. No controllers run unless --controllers, or the variable
