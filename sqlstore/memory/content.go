@@ -108,8 +108,8 @@ func (c *content) before(k *sqlstore.Key, revision int64) (found *sqlstore.Row) 
 	return found
 }
 
-// add puts a new row at the head of the log, in the place of the live one of its key,
-// which is ended by it. A row that says that an object was deleted is past at once.
+// add puts a new row at the head of the log, in the place of the live one of its key, which is
+// ended by it. The row of a delete is past at once.
 func (c *content) add(row, old *sqlstore.Row) {
 	c.bounds.Head = row.Revision
 	if old != nil {

@@ -135,7 +135,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 					return nil, errLeadLost
 				}
 			}
-			d.marked = false // somebody cleaned the marker away, or the database crashed or went back: a new one is made
+			d.marked = false // the marker was removed by hand, or the database crashed or went back: a new one is made
 			return nil, fmt.Errorf("writing a batch: its marker or kv_alive is gone, or the newest revision is lower than it was: %w", sqlstore.ErrBusy)
 		}
 		if refused(err) || errors.Is(err, errNotSent) {
@@ -176,7 +176,7 @@ func newest(out []sqlstore.Outcome) int64 {
 	return 0
 }
 
-// unsent says of an error that stood before a batch that the batch was not done.
+// unsent marks an error from before a batch: the batch was not done.
 func unsent(err error) error {
 	if errors.Is(err, sqlstore.ErrBusy) || errors.Is(err, sqlstore.ErrUnavailable) {
 		return err

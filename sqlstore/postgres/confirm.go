@@ -13,8 +13,8 @@ import (
 )
 
 // With a synchronous standby, COMMIT waits until the standby has the transaction, and no other session sees the
-// transaction before that. If somebody ends this wait, PostgreSQL commits nevertheless: other sessions see what a
-// failover would lose, and COMMIT reports success, with a warning. So
+// transaction before that. If an administrator cancels this wait, PostgreSQL commits nevertheless: other sessions
+// see what a failover would lose, and COMMIT reports success, with a warning. So
 //
 //   - the driver never ends it: a batch that it stops waiting for is not cancelled (link.writes), and Resolve terminates a
 //     session only if that waits for its client (qTerminate);

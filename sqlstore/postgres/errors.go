@@ -32,17 +32,17 @@ var damaged = &sqlstore.CorruptError{Reason: "the database is damaged"}
 var byCode = map[string]error{
 	"08":    sqlstore.ErrUnavailable, // connection exceptions
 	"22":    nil,                     // a value that cannot be stored or computed
-	"23":    nil,                     // a constraint that somebody added
+	"23":    nil,                     // a constraint that an administrator added
 	"23505": sqlstore.ErrRefused,     // a revision or key that is there: the counter has gone back
 	"25":    sqlstore.ErrUnavailable, // a transaction that is not in the state it was left in, or timed out
 	"25006": errStandby,              // read-only transaction: the server became a standby
-	"26":    sqlstore.ErrUnavailable, // a prepared statement that somebody else removed: another session has it
+	"26":    sqlstore.ErrUnavailable, // a prepared statement that was removed from outside: another session has it
 	"28":    sqlstore.ErrUnavailable, // a password that changed, a role that may not log in now
 	"3D000": sqlstore.ErrUnavailable, // a database that is being replaced
 	"40":    sqlstore.ErrBusy,        // serialization failure, deadlock
 	"40002": nil,                     // a constraint, at the end of a transaction
 	"40003": sqlstore.ErrUncertain,   // statement completion unknown
-	"42P05": sqlstore.ErrUnavailable, // a prepared statement of somebody else: another session has none
+	"42P05": sqlstore.ErrUnavailable, // a prepared statement of another client: another session has none
 	"44":    nil,                     // a view's check option
 	"53":    sqlstore.ErrUnavailable, // too many connections, out of memory
 	"53100": sqlstore.ErrFull,        // disk full
@@ -91,8 +91,8 @@ func kindOf(pg *pgconn.PgError) error {
 // errSilent is the cause of a context that ended because no answer came.
 var errSilent = errors.New("no answer in time")
 
-// translate is the function of that name, for a call made under ctx. It gives up the
-// pool's other connections where the error says that they share its fate.
+// translate is the function of that name, for a call made under ctx. It closes the pool's other
+// connections if the error implies that they share its fate.
 func (d *Driver) translate(ctx context.Context, err error) error {
 	if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == errSilent {
 		err = fmt.Errorf("%w: %w: %w", sqlstore.ErrUnavailable, errSilent, err)

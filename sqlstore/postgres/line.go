@@ -14,10 +14,10 @@ import (
 )
 
 // A database goes back when a standby that lacks the last commits is promoted, a backup is restored, or rows are
-// deleted below running servers. A row of kv_meta, 'line', says which database it was written in: the number of
-// the cluster and of its timeline, of the database, and of kv. A standby that was promoted and a copy that
-// was restored are another database than their row says. The server that connects first writes the row anew, with a
-// higher number, and leaves revisions out, unless all it knows is that this is a copy. So:
+// deleted below running servers. A row of kv_meta, 'line', identifies the database in which it was written: the
+// number of the cluster and of its timeline, of the database, and of kv. A standby that was promoted and a copy
+// that was restored are another database than their row says. The server that connects first writes the row anew,
+// with a higher number, and leaves revisions out, unless all it knows is that this is a copy. So:
 //
 //   - a database whose row was written in another one may lack commits;
 //   - a row with a higher number than before tells that another server has found that;
@@ -41,7 +41,7 @@ const (
 
 // line identifies the database that this process uses.
 type line struct {
-	bare      atomic.Bool   // the service tells neither cluster nor timeline
+	bare      atomic.Bool   // the service shows neither cluster nor timeline
 	examining chan struct{} // the place of the one that examines
 
 	mu      sync.Mutex

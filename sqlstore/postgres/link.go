@@ -17,7 +17,7 @@ type link struct {
 	of     *hosts
 	made   atomic.Bool // the server has let the client in
 	writes atomic.Bool // a batch was sent whose outcome is not known
-	// unconfirmed is set by a commit that waited for a standby until somebody cancelled the wait.
+	// unconfirmed is set by a commit that waited for a standby until the wait was cancelled.
 	unconfirmed atomic.Bool
 	sent        atomic.Int64 // when the unanswered request was sent, as time since the epoch of hosts; 0: there is none
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// migrate brings the schema up to date, or says why it cannot be used.
+// migrate brings the schema up to date, or returns why it cannot be used.
 func (d *Driver) migrate(ctx context.Context) error {
 	known, err := migrations.Newest("postgres")
 	if err != nil {
@@ -36,9 +36,9 @@ func (d *Driver) migrate(ctx context.Context) error {
 	return d.migrateUp(ctx)
 }
 
-// migrateUp runs what is missing, unless another server, which it waits for, has done so.
-// The lock is a transaction's, as poolers in transaction mode lend no longer; its number
-// is the one that golang-migrate's own driver uses.
+// migrateUp runs the missing migrations, unless another server, which it waits for, has done so.
+// The lock is a transaction's, as poolers in transaction mode lend no longer; its number is the one
+// that golang-migrate's own driver uses.
 func (d *Driver) migrateUp(ctx context.Context) error {
 	holder, err := d.connect(ctx)
 	if err != nil {

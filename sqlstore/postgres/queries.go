@@ -32,15 +32,15 @@ const (
 	// Filling an empty database; kv_meta by primary key.
 	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`
 	qSetClusterID = `UPDATE kv_meta SET word = $1 WHERE key = 'cluster_id'`
-	// The same at the head of a batch, which ends (division by zero) if PostgreSQL has crashed
-	// since somebody looked, or lacks a revision, $1, that was met, or has another line than $2: see examine. kv_meta and kv_alive by primary key.
+	// The same at the head of a batch, which ends (division by zero) if PostgreSQL has crashed since it was last examined, or lacks a revision,
+	// $1, that was met, or has another line than $2: see examine. kv_meta and kv_alive by primary key.
 	qLockAlive = `SELECT number, 1 / (SELECT count(*) FROM kv_alive WHERE one = 1), 1 / (number >= $1::int8)::int, 1 / (SELECT count(*) FROM kv_meta WHERE key = 'line' AND number = $2) FROM kv_meta WHERE key = 'revision' FOR UPDATE`
 	// What else decides whether revisions are left out: the reserved revisions, whether commits wait for the disk, for how
 	// many seconds nothing was written, and the time in microseconds. kv_meta, kv_alive and kv by primary key.
 	qAlive = `SELECT EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'relaxed'), 0),` +
 		` current_setting('synchronous_commit') = 'off',` +
 		` coalesce(extract(epoch FROM clock_timestamp() - (SELECT written_at FROM kv WHERE revision > 0 ORDER BY revision DESC LIMIT 1)), 0)::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8`
-	// Which database this is, and the row that says which one it was when servers used it: see line. The timeline is in the
+	// The database in use, and the row with its identity at the time when servers used it: see line. The timeline is in the
 	// name of the file that PostgreSQL writes its log to. kv_meta by primary key, pg_database by name.
 	placeRest = `(SELECT oid FROM pg_database WHERE datname = current_database())::text, coalesce(to_regclass('kv')::oid::text, ''),` +
 		` coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0)::text, coalesce((SELECT word FROM kv_meta WHERE key = 'line'), '')`

@@ -377,7 +377,7 @@ func writtenAt(ctx context.Context, tx pgx.Tx, revision int64) (t time.Time, ok 
 	return t, err == nil, err
 }
 
-// markedSince is the first second by whose beginning a mark says that a revision had been written.
+// markedSince returns the first second by whose beginning, according to a mark, a revision had been written.
 func markedSince(ctx context.Context, tx pgx.Tx, revision int64) (t time.Time, ok bool, err error) {
 	var first, last *int64
 	if err := tx.QueryRow(ctx, qMarkSeconds).Scan(&first, &last); err != nil || first == nil || last == nil {

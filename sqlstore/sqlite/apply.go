@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// pendingBatch is a batch whose COMMIT failed in a way that says nothing.
+// pendingBatch is a batch whose COMMIT failed with an unknown outcome.
 type pendingBatch struct {
 	marker string
 	out    []sqlstore.Outcome

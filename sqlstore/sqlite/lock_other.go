@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/lockfile"
 )
 
-// lockFile locks names as files of their own where locks of open file
-// descriptions are not to be had. It never says that this process is alone.
+// lockFile locks names as files of their own where locks of open file descriptions are not to be
+// had. It never reports that this process is alone.
 type lockFile struct {
 	path string
 

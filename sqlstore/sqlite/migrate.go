@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// migrate brings the schema up to date, or says why it cannot be used.
+// migrate brings the schema up to date, or returns why it cannot be used.
 func (d *Driver) migrate() error {
 	known, err := migrations.Newest("sqlite")
 	if err != nil {

@@ -118,7 +118,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// withDenied adds the missing permission to an error that only says that one is missing.
+// withDenied adds the missing permission to an error that does not name it.
 func withDenied(err error, path string) error {
 	if !errors.Is(err, os.ErrPermission) && !errors.Is(err, sqlstore.ErrReadOnly) && !hasCode(err, sqlite3.SQLITE_CANTOPEN) && !hasCode(err, sqlite3.SQLITE_PERM) {
 		return err
@@ -190,8 +190,8 @@ func (d *Driver) open(ctx context.Context) error {
 	return nil
 }
 
-// createPrivate makes the file, so that its mode does not follow the umask: it holds secrets. denied says that an existing file
-// may not be written; where it may not be read either, SQLite says more.
+// createPrivate makes the file, so that its mode does not follow the umask: it holds secrets. denied means that an existing file
+// may not be written; if it may not be read either, SQLite reports that.
 func createPrivate(path string) (denied bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, os.ErrPermission) {

@@ -298,7 +298,7 @@ func writtenAt(c *conn, revision int64) (time.Time, bool, error) {
 	return fromMicros(micros), ok, err
 }
 
-// markedSince is the first second by whose beginning a mark says that a revision had been written.
+// markedSince returns the first second by whose beginning, according to a mark, a revision had been written.
 func markedSince(c *conn, revision int64) (t time.Time, ok bool, err error) {
 	var v [2]driver.Value
 	if _, err := c.one(v[:], qMarkSeconds); err != nil {

@@ -85,7 +85,7 @@ func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
 	return s, nil
 }
 
-// Schema returns the version of the schema that the file has; dirty says that a
+// Schema returns the version of the schema that the file has; dirty means that a
 // migration was cut short.
 func (d *Driver) Schema() (version uint, dirty bool, err error) {
 	d.mu.Lock()

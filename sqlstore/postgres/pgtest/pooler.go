@@ -95,7 +95,7 @@ log_disconnections = 0
 	}
 	p.cmd = cmd
 	go func() {
-		_ = cmd.Wait() // its log says why
+		_ = cmd.Wait() // its log has the reason
 		close(p.done)
 	}()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

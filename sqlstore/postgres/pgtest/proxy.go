@@ -124,8 +124,9 @@ func (p *Proxy) Retarget(port int) {
 	p.target = fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// StallBatch is Stall from the next long request on, as a batch is: a pool may ask first whether
-// a connection that rested for a while lives. It tells when that has come.
+// StallBatch is Stall from the next long request on, as a batch is: a pool may ask first whether a
+// connection that rested for a while lives. It returns a channel that reports when that has
+// arrived.
 func (p *Proxy) StallBatch() (came <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
