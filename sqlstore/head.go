@@ -91,7 +91,7 @@ func (s *Store) answerHeads(ctx context.Context) {
 	}
 }
 
-// takeHeads takes the waiting calls; over says that later ones get no answer.
+// takeHeads takes the waiting calls; over means that later ones get no answer.
 func (s *Store) takeHeads(over bool) *headCall {
 	s.heads.mu.Lock()
 	defer s.heads.mu.Unlock()

@@ -127,7 +127,7 @@ type Deliverer interface {
 type Reloader interface {
 	Sink
 	// Reload replaces the content of the sink by all live rows at a revision no older than the call, and
-	// returns that revision. afresh says that the database went back: the revision of a row no longer proves
+	// returns that revision. afresh means that the database went back: the revision of a row no longer proves
 	// that the sink has that row already.
 	Reload(ctx context.Context, s *Store, afresh bool) (revision int64, err error)
 }

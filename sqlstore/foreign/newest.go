@@ -23,8 +23,8 @@ type Newest[T any] struct {
 	most int64 // of held; 0: maxHeld
 }
 
-// Set records the position of a key's newest value. If the keys are too many for memory, the error says what
-// to do.
+// Set records the position of a key's newest value. If the keys are too many for memory, the error names the
+// remedy.
 func (n *Newest[T]) Set(key []byte, at T) error {
 	if n.at == nil {
 		n.at = make(map[string]T)

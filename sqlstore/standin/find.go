@@ -55,7 +55,7 @@ func Find(ctx context.Context, urls []string, files TLS) (Place, error) {
 	}
 }
 
-// unreached says of an error that the process may be there in a moment.
+// unreached reports whether an error may be gone in a moment, once the process is there.
 func unreached(err error) bool {
 	var failed *net.OpError
 	return errors.As(err, &failed) && failed.Op == "dial" || errors.Is(err, io.EOF) ||

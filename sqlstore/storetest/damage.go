@@ -11,7 +11,7 @@ import (
 )
 
 var damageTests = map[string]func(*testing.T, Database){
-	// A driver says whether it checks rows, and its tests show that it does.
+	// A driver declares whether it checks rows, and its tests show that it does.
 	"a changed row": func(t *testing.T, db Database) {
 		d := db.Open(t)
 		damager, ok := db.(Damager)

@@ -241,8 +241,7 @@ func lives(t testing.TB, seed int64, drivers ...sqlstore.Driver) {
 	}
 }
 
-// looked counts how often somebody asks for old rows: each round of compaction does so for each
-// retention.
+// looked counts the reads of old rows: each round of compaction does one for each retention.
 type looked struct {
 	sqlstore.Driver
 	looks *atomic.Int64

@@ -93,9 +93,9 @@ func lastGood(ctx context.Context, d sqlstore.Driver, row *sqlstore.Row, judge f
 	return nil, nil
 }
 
-// Delete removes rows together the way that servers do, so that they hear of it. It
-// returns the revision of the first delete. Errors: ConflictError or NotFoundError if
-// somebody was faster.
+// Delete removes rows together the way that servers do, so that they hear of it. It returns the
+// revision of the first delete. Errors: ConflictError or NotFoundError if another process was
+// faster.
 func Delete(ctx context.Context, d sqlstore.Driver, rows ...sqlstore.Row) (revision int64, err error) {
 	ops := make([]sqlstore.Op, len(rows))
 	for i, row := range rows {

@@ -33,7 +33,7 @@ type Rewritten struct {
 	PastWritten int64 `json:"pastWritten"`
 	PastLeft    int64 `json:"pastLeft"` // that cannot be read; among Reasons, too
 
-	busy bool // somebody else was at work on some
+	busy bool // another process was at work on some
 }
 
 func (w *Rewritten) reason(key sqlstore.Key, revision int64, err error) {

@@ -102,7 +102,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow opens the folder and follows until something fails or ctx ends. caught says that
+// follow opens the folder and follows until something fails or ctx ends. caught means that
 // it had everything that there was at some time.
 func (f *Follower) follow(ctx context.Context) (caught bool, err error) {
 	s, err := f.open(ctx)

@@ -89,7 +89,7 @@ func NewMetrics(server string) *Metrics {
 // Collectors returns the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector { return m.all }
 
-// Hash tells values apart without naming them.
+// Hash distinguishes values without naming them.
 func Hash(value string) string {
 	if value == "" {
 		return ""

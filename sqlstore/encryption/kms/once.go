@@ -80,7 +80,7 @@ func (p *pulse) check(ctx context.Context) error {
 	}
 	_, err := p.flights.do(ctx, "", func(ctx context.Context) (struct{}, error) {
 		if err, ok := p.last(); ok {
-			return struct{}{}, err // somebody asked in between
+			return struct{}{}, err // another caller asked in between
 		}
 		err := p.ask(ctx)
 		if err != nil && ctx.Err() != nil {

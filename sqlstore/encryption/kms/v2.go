@@ -251,7 +251,7 @@ func (p *V2) opener(ctx context.Context, before, sealed, bound []byte) (*opener,
 	}
 	p.cfg.Metrics.misses.Inc()
 	return p.opening.do(ctx, string(mark[:]), func(ctx context.Context) (*opener, error) {
-		if known, ok := p.known.Get(mark); ok { // somebody asked in between
+		if known, ok := p.known.Get(mark); ok { // another caller asked in between
 			return known.(*opener), nil
 		}
 		w, err := unwrap(before)

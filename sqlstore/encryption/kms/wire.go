@@ -143,5 +143,5 @@ func (r *reader) take(most int) []byte {
 	return piece
 }
 
-// fingerprint tells wrapped keys apart in less memory.
+// fingerprint distinguishes wrapped keys in less memory.
 func fingerprint(b []byte) [sha256.Size]byte { return sha256.Sum256(b) }

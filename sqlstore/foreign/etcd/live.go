@@ -157,7 +157,7 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 	}
 }
 
-// page requests a page, and a shorter one if that is longer than maxAnswer. tooLong says that one key alone
+// page requests a page, and a shorter one if that is longer than maxAnswer. tooLong means that one key alone
 // is: then the page has that key without its value.
 func (l *Live) page(ctx context.Context, req *rangeRequest) (page *rangeAnswer, tooLong bool, err error) {
 	for {

@@ -158,7 +158,7 @@ type leaseRequest struct{ id int64 }
 
 func (r *leaseRequest) append(b []byte) []byte { return appendNumber(b, 1, r.id) }
 
-// leaseAnswer says it.
+// leaseAnswer is the answer.
 type leaseAnswer struct{ seconds int64 }
 
 func (a *leaseAnswer) read(b []byte) error {

@@ -55,8 +55,8 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// newestMeta reads the two pages that say where everything is, and returns the root that
-// the newer of them names.
+// newestMeta reads the two pages that locate everything, and returns the root that the newer of
+// them names.
 func (p *pages) newestMeta() (root uint64, err error) {
 	var newest uint64
 	try := func(at int64) {

@@ -67,7 +67,7 @@ const (
 )
 
 // read decodes the record at a position; the result is valid until the next call. It omits a value that is
-// too long: unread says so, with the key.
+// too long: then unread is set, and the key is returned.
 func (r *record) read(at place, value []byte) (*keyValue, error) {
 	whole, left := value, 0
 	if len(value) > foreign.MaxValue {

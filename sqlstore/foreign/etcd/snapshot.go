@@ -33,7 +33,7 @@ var (
 // for each server.
 const maxLeases = 1 << 20
 
-// SnapshotOptions say how a snapshot is read.
+// SnapshotOptions define how a snapshot is read.
 type SnapshotOptions struct {
 	// Unhashed accepts a file without a hash too: one that was copied from a member's folder (member/snap/db)
 	// instead of saved. An existing hash is always checked.

@@ -64,8 +64,8 @@ func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 	used, cleanup := path, func() error { return nil }
 	how := url.Values{"mode": {"ro"}}
 	switch log, index := size(path+"-wal"), size(path+"-shm"); {
-	case head[sqliteReaders] < readersOfLogs: // a rollback journal: locks say whether it is in use, and it may have to be undone first
-	case index >= 0: // somebody has it open, or had when the machine went down
+	case head[sqliteReaders] < readersOfLogs: // a rollback journal: its lock shows whether it is in use, and it may have to be undone first
+	case index >= 0: // a process has it open, or had when the machine went down
 	case log > 0: // left behind: reading it in place would make an index next to it
 		var err error
 		if used, cleanup, err = copied(ctx, path); err != nil {
@@ -131,7 +131,7 @@ func regular(path string) error {
 	return nil
 }
 
-// size is that of a file, or -1 if there is none.
+// size returns the size of a file, or -1 if there is none.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
