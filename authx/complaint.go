@@ -20,7 +20,7 @@ type Complaint struct {
 	said   time.Time
 }
 
-// Note takes how a use ended; nil says that it works.
+// Note records the outcome of a use; nil: it works.
 func (c *Complaint) Note(err error) {
 	if c.Say == nil {
 		return

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// ErrBusy: too many credentials are being looked at, and this one was not. It says
-// nothing of whether the credential is good.
+// ErrBusy: too many credentials are being looked at, and this one was not. It does not report
+// whether the credential is valid.
 var ErrBusy = errors.New("too many credentials wait to be judged, please try again later")
 
-// Gate bounds how much work strangers may cause at once, where judging a credential
-// means asking somebody else: in all, and for each connection, so that one connection
-// cannot take all places.
+// Gate bounds the work that unauthenticated clients cause at once, where checking a credential
+// needs another server: in all, and for each connection, so that one connection cannot take all
+// places.
 type Gate struct {
 	what      string // in errors
 	all, each int

@@ -114,7 +114,7 @@ func (c *Configuration) Kubeconfigs() []string {
 // Rules restrict the content of a file.
 type Rules struct {
 	Selectors bool // expressions may look at the selectors of a request
-	Caches    bool // webhooks may say whether their answers are cached
+	Caches    bool // webhooks may state whether their answers are cached
 }
 
 // Parse reads and validates the text of a file, and compiles its expressions.

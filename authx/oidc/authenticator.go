@@ -76,8 +76,8 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 	return a, nil
 }
 
-// staysEncrypted follows redirects, but to https alone: keys that arrive in plain text could be anybody's, and the
-// access token of a distributed claim would be sent in plain text too.
+// staysEncrypted follows redirects, but to https alone: keys that arrive in plain text could come from anyone, and
+// the access token of a distributed claim would be sent in plain text too.
 func staysEncrypted(next *http.Request, before []*http.Request) error {
 	switch {
 	case next.URL.Scheme != "https":

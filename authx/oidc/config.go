@@ -55,7 +55,7 @@ type ClaimValidationRule struct {
 	Message       string `json:"message,omitempty"`
 }
 
-// ClaimMappings say how claims become an identity.
+// ClaimMappings map claims to an identity.
 type ClaimMappings struct {
 	Username Mapping        `json:"username"`
 	Groups   Mapping        `json:"groups,omitempty"`

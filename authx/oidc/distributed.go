@@ -34,8 +34,8 @@ type verifiers struct {
 	m  map[string]*gooidc.IDTokenVerifier
 }
 
-// fetch adds the claim that groups come from, where the token says that it is to be
-// had elsewhere. A claim that is in the token counts more.
+// fetch adds the claim that groups come from, if the token refers to another source of it. A claim
+// that is in the token counts more.
 func (a *Authenticator) fetch(ctx context.Context, c *claims) error {
 	name := a.provider.ClaimMappings.Groups.Claim
 	if _, ok := c.raw[name]; ok || name == "" {

@@ -65,7 +65,7 @@ var environments = sync.OnceValues(func() (map[string]*cel.Env, error) {
 	return envs, nil
 })
 
-// compile makes an expression; condition says that it must be a boolean. The error
+// compile makes an expression; condition means that it must be a boolean. The error
 // is for the author of the expression.
 func compile(text, variable string, condition bool) (*expression, error) {
 	envs, err := environments()

@@ -22,7 +22,7 @@ import (
 // their hash, so that the time of a look-up reveals nothing about them.
 type Authenticator struct {
 	byHash map[[sha256.Size]byte]*authx.Authenticated
-	// Remarks say which rows do not count, and why.
+	// Remarks name the rows that do not count, with reasons.
 	Remarks []string
 }
 

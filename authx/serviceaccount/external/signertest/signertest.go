@@ -115,7 +115,7 @@ func (s *Signer) Start(t testing.TB) {
 // Stop goes away.
 func (s *Signer) Stop() { s.server.Stop() }
 
-// called counts, and says how to behave.
+// called counts a call, and returns how to behave.
 func (s *Signer) called(method string) (Manner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
