@@ -99,7 +99,7 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 	}
 	// The path is encoded again, so that what the authorizer saw as a slash is a slash.
 	out.URL = &url.URL{Scheme: "https", Host: address, Path: out.URL.Path, RawQuery: out.URL.RawQuery}
-	out.RequestURI, out.Host = "", address // a client has no say in which site of a server it gets
+	out.RequestURI, out.Host = "", address // a client cannot choose the site of a server
 	out.Trailer = nil                      // some servers take trailers for headers
 	a.Introduce(out.Header, who)
 	if a.cfg.Trace != nil {

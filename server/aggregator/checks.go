@@ -90,7 +90,7 @@ func (c *checker) follow(ctx context.Context) {
 			if batch, _, err = w.Take(ctx, batch); err != nil {
 				return
 			}
-			if n := len(batch); n > 0 { // a watch hears of changes before readers see them
+			if n := len(batch); n > 0 { // a watch gets changes before readers see them
 				_ = c.a.cfg.Cache.WaitFor(ctx, batch[n-1].Revision()) // fails with ctx alone
 			}
 		}

@@ -37,7 +37,7 @@ type Proxy struct {
 	// Timeout bounds an upgrade request until the new protocol is spoken. Others have a deadline in
 	// their context.
 	Timeout time.Duration
-	// Lasts says of which requests the number is bounded already, as they last.
+	// Lasts reports which requests are bounded in number elsewhere, because they last.
 	Lasts func(*request.Info) bool
 	// Read and Write are how many other requests that read, or write, may be under way to
 	// all servers at once. One server has half of that, and one user half of those. 0 is
@@ -125,7 +125,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 	e.reverse().ServeHTTP(relay.NewFinal(w, cancel), r.WithContext(ctx))
 }
 
-// hops counts the proxies that a request says it came through.
+// hops counts the proxies in the headers of a request.
 func hops(h http.Header) int {
 	n := 0
 	for _, line := range h.Values("X-Forwarded-For") {

@@ -131,7 +131,7 @@ func (a *Aggregator) reset() {
 func (a *Aggregator) set(item *cache.Item) {
 	s := &apiregistrationv1.APIService{}
 	if _, err := a.cfg.Cache.JSON().Decode(item.JSON(), s, codecs.Ignore); err != nil {
-		a.forget("", item.Name) // an object that cannot be read says nothing
+		a.forget("", item.Name) // an unreadable object is ignored
 		return
 	}
 	a.byName[item.Name] = s

@@ -304,7 +304,7 @@ func (v *View) Key(first bool) Key {
 // Negotiated returns the negotiated form.
 func (v *View) Negotiated() codecs.Form { return v.as }
 
-// Event returns a frame of a watch, in memory of its own. first says that the watch has sent none yet.
+// Event returns a frame of a watch, in memory of its own. first means that the watch has sent none yet.
 func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, error) {
 	if v.as.IsPartialList() {
 		return nil, ErrNoList

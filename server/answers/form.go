@@ -28,7 +28,7 @@ type Form interface {
 	// ListTail appends the end of a list and of the answer.
 	ListTail(dst []byte, p *objects.Page) []byte
 
-	// Event appends a whole frame of a watch. first says that the watch has sent none yet.
+	// Event appends a whole frame of a watch. first means that the watch has sent none yet.
 	Event(dst []byte, eventType string, it *cache.Item, first bool) ([]byte, error)
 	// Error appends the frame that ends a failed watch.
 	Error(dst []byte, st *metav1.Status) ([]byte, error)

@@ -55,7 +55,7 @@ func (f *Filter) Whole() bool {
 	return f == nil || !f.labeled && len(f.Fields) == 0 && !f.none
 }
 
-// Match reports whether the filter selects an item. It selects corrupt items, as a reader must learn of them.
+// Match reports whether the filter selects an item. It selects corrupt items, so that a reader learns of them.
 func (f *Filter) Match(it *Item) bool {
 	if f.Everything() {
 		return true

@@ -33,7 +33,7 @@ type Step struct {
 }
 
 // Decide finds the next step of an election. lease is nil if there is none yet; wait is how long candidates
-// have to answer. An error says why no leader can be chosen.
+// have to answer. The error is the reason why no leader can be chosen.
 func Decide(lease *coordinationv1.LeaseSpec, candidates []*Candidate, now time.Time, wait time.Duration) (Step, error) {
 	var here []*Candidate // candidates that may be alive
 	for _, c := range candidates {

@@ -108,7 +108,7 @@ func (t *trail) keep(p []byte) {
 	t.body = append(t.body, p...)
 }
 
-// drop drops the kept answer, and what was made of it.
+// drop drops the kept answer, and objects made of it.
 func (t *trail) drop() {
 	t.auditor.Release(len(t.body) + t.made)
 	t.body, t.made = nil, 0
@@ -223,7 +223,7 @@ const (
 )
 
 // room reserves room for n more bytes that are made of the answer; drop returns it. Without room the event has no object, and
-// says so.
+// an annotation states so.
 func (t *trail) room(n int) bool {
 	if !t.auditor.Hold(n) {
 		t.record.Truncated()

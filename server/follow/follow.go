@@ -30,8 +30,7 @@ type Kind struct {
 	Delete  func(namespace, name string)
 }
 
-// Follower hands changes of objects on to the Kinds that follow them, whenever
-// somebody reads.
+// Follower passes changes of objects on to the Kinds that follow them, when they are read.
 type Follower struct {
 	cache    *cache.Cache
 	kinds    []Kind
@@ -43,7 +42,7 @@ type Follower struct {
 	part  bool // the state lacks changes, because handing them on has failed; guarded by state
 
 	update   sync.Mutex             // held while changes are applied; guards buf, waiting, unread, bad and failed
-	updating atomic.Bool            // somebody does
+	updating atomic.Bool            // at a read
 	behind   atomic.Bool            // waiting or unread hold some
 	tries    atomic.Int64           // how often update was locked to apply changes
 	buf      []cache.Delivery       // reused
@@ -59,8 +58,8 @@ type object struct {
 	namespace, name string
 }
 
-// New makes a follower of objects in a cache, which begins when somebody first reads.
-// reset forgets all objects; it is called before they are listed, and listed again.
+// New makes a follower of objects in a cache, which begins at the first read. reset forgets all
+// objects; it is called before they are listed, and listed again.
 func New(c *cache.Cache, reset func(), kinds ...Kind) *Follower {
 	return &Follower{cache: c, kinds: kinds, reset: reset}
 }

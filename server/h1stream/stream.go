@@ -105,7 +105,7 @@ func (s *stream) attend() {
 // A client that sends more is disconnected.
 const earlyMax = 4096
 
-// listen reads until stopListening is called or the client has disconnected (lost). early says that
+// listen reads until stopListening is called or the client has disconnected (lost). early means that
 // the client has sent data, which is dropped.
 func (s *stream) listen() (early, lost bool) {
 	s.mu.Lock()

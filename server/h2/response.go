@@ -218,7 +218,7 @@ func (a *response) end() {
 	}
 }
 
-// send sends the headers, unless they were sent, and a part of the body; last says that nothing follows.
+// send sends the headers, unless they were sent, and a part of the body; last means that nothing follows.
 func (a *response) send(body []byte, last bool) {
 	if a.err != nil {
 		return

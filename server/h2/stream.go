@@ -85,7 +85,7 @@ func (s *Stream) endLocked() {
 	s.signalLocked()
 }
 
-// removeLocked removes a stream that has ended. reset says that the server has reset it, which the
+// removeLocked removes a stream that has ended. reset means that the server has reset it, which the
 // client may not know yet.
 func (c *conn) removeLocked(s *Stream, reset bool) {
 	if c.streams[s.id] == s {
@@ -144,7 +144,7 @@ func (s *Stream) reserveLocked(n int) int {
 	return n
 }
 
-// write sends headers, unless h is nil, and a part of the body; last says that nothing follows. It
+// write sends headers, unless h is nil, and a part of the body; last means that nothing follows. It
 // waits while the client is slow, and resets the stream of one that accepts nothing for too long.
 func (s *Stream) write(h *headers, p []byte, last bool) error {
 	c := s.conn

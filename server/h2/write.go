@@ -96,7 +96,7 @@ func (c *conn) waitWritableLocked() {
 	c.wakeWritersLocked()
 }
 
-// send encrypts and writes bytes without waiting. blocked says that the socket keeps some of them. Bytes
+// send encrypts and writes bytes without waiting. blocked means that the socket keeps some of them. Bytes
 // that need several TLS records are written to the kernel at once; one of them ends at split, unless it is 0.
 func (c *conn) send(p []byte, split int) (blocked bool, err error) {
 	if split == 0 && len(p) <= frameMax && c.queue.Tries() {
@@ -171,7 +171,7 @@ func (c *conn) replyLocked(write func(*http2.Framer)) error {
 	return nil
 }
 
-// dataLocked queues a part of a body; last says that nothing follows.
+// dataLocked queues a part of a body; last means that nothing follows.
 func (c *conn) dataLocked(id uint32, p []byte, last bool) {
 	var end http2.Flags
 	if last {
@@ -303,7 +303,7 @@ func statusText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// wireName is the name of a header in HTTP/2; repeats says that its value usually does.
+// wireName is the name of a header in HTTP/2; repeats means that its value usually does.
 type wireName struct {
 	lower   string
 	repeats bool

@@ -19,7 +19,7 @@ type Field struct {
 func (f *Field) Text() string { return pathText(f.Path) }
 
 // Compare finds the fields that differ between two states of an object, which it does not change, in the
-// order of their paths, up to most: more says that there are more. A new or removed value is one Field,
+// order of their paths, up to most: more means that there are more. A new or removed value is one Field,
 // whatever it contains. Metadata that every write changes (managedFields, resourceVersion, generation) is
 // omitted. It takes a step for each value of the two; the error is that of ctx.
 func Compare(ctx context.Context, s Schema, from, to map[string]any, most int) (fields []Field, more bool, err error) {

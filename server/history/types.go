@@ -50,7 +50,7 @@ type Revision struct {
 	Managers []Manager `json:"managers,omitempty"`
 	// User is the writer, if an annotation names it.
 	User string `json:"user,omitempty"`
-	// ChangedFields are paths; MoreChangedFields says that there were too many.
+	// ChangedFields are paths; MoreChangedFields means that there were too many.
 	ChangedFields     []string `json:"changedFields,omitempty"`
 	MoreChangedFields bool     `json:"moreChangedFields,omitempty"`
 	// Unreadable is why a list shows nothing of the object.

@@ -35,8 +35,8 @@ var stages = []struct {
 	{"api/alpha", regexp.MustCompile(`^v\d+alpha\d+$`)},
 }
 
-// flowControl are the keys that decide whether the group is served that says how
-// requests are classified, from the strongest to the weakest.
+// flowControl lists the keys that decide, from the strongest to the weakest, whether the group that
+// classifies requests is served.
 var flowControl = []string{"flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"}
 
 // unserved are further versions that every release knows; see also retired.
@@ -57,7 +57,7 @@ func ParseRuntimeConfig(pairs []string) map[string]string {
 
 // Enable turns resources on and off (Resource.Off) before they are added to a Catalogue. Keys of config are
 // "group/version", "group/version/resource" and those for all versions of a stage: "api/all", "api/ga",
-// "api/beta", "api/alpha". More specific keys take precedence. An empty value is "true". fair says that
+// "api/beta", "api/alpha". More specific keys take precedence. An empty value is "true". fair means that
 // requests are classified by flow control, which must then be served; gate reports which feature gates are
 // on. The errors are those of a stock server of the release. Remarks name resources that were turned on
 // without effect.

@@ -86,7 +86,7 @@ func (r *Resource) Coerce(obj Object) (unknown []string, err error) { return r.s
 // CoerceMerged is Coerce for the result of an apply; see Schema.
 func (r *Resource) CoerceMerged(obj Object) error { return r.schema().CoerceMerged(obj) }
 
-// Clean reports whether bytes stored at a revision are, unchanged, an object of this version. older says that
+// Clean reports whether bytes stored at a revision are, unchanged, an object of this version. older means that
 // they may have been written before that revision, as the last state of a deleted object.
 func (r *Resource) Clean(revision int64, older bool) bool {
 	if r.custom() {

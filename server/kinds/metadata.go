@@ -16,9 +16,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// MetaRules say how often the rules of a kind look at metadata. A stock server looks
-// once itself and lets each kind look again, and clients are shown every finding of
-// either.
+// MetaRules define how often the rules of a kind check metadata. A stock server looks once itself
+// and lets each kind look again, and clients are shown every finding of either.
 type MetaRules struct {
 	Updates      int  // how often the rules for updates check changes
 	Wholes       int  // how often the rules for updates check everything
@@ -28,7 +27,7 @@ type MetaRules struct {
 	Own          bool // a new object's metadata is checked by the rules of its kind alone
 }
 
-// Sets of rules of more than one kind. UsualMeta is that of kinds that name none.
+// Sets of rules of more than one kind. UsualMeta is the default.
 var (
 	UsualMeta = MetaRules{Updates: 1}
 	WholeMeta = MetaRules{Updates: 1, Wholes: 1}

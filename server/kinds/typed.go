@@ -66,8 +66,8 @@ type Typed[T Object] struct {
 
 // Status is the part of the strategy of a status that does not follow from that of its kind.
 type Status[T Object] struct {
-	// ByCreate and ByUpdate say that clients write the status by creating and by updating the object, too.
-	// Then updates of the object may own the status, and writes of the status may own the spec.
+	// ByCreate and ByUpdate let clients write the status by creating and by updating the object, too. Then
+	// updates of the object may own the status, and writes of the status may own the spec.
 	ByCreate, ByUpdate bool
 
 	Meta *MetaRules
@@ -82,8 +82,7 @@ type Status[T Object] struct {
 	Rights       func(obj, old T, verb, node string) []Right
 }
 
-// strategy is that of the subresource. unconditional says that updates of the object need no resource
-// version.
+// strategy returns the rules for the subresource.
 func (s *Status[T]) strategy(unconditional bool) *Strategy {
 	keepSpec := keepField[T]("Spec")
 	t := Typed[T]{

@@ -24,7 +24,7 @@ type Line struct {
 	left  int64
 }
 
-// Log says it, now or at the debug level.
+// Log writes the line, now or at the debug level.
 func (l *Line) Log(ctx context.Context, log *slog.Logger, level slog.Level, message string, args ...any) {
 	left, due := l.due()
 	switch {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Strip takes credentials, and headers that only a trusted proxy may set, out of the
-// headers of a request that is passed on. trusted, which may be nil, says of more of them
-// that only a trusted proxy may set them; their names are those that Plain makes.
+// Strip takes credentials, and headers that only a trusted proxy may set, out of the headers of a
+// request that is passed on. trusted, which may be nil, reports which others only a trusted proxy
+// may set; their names are those that Plain makes.
 func Strip(h http.Header, trusted func(name string) bool) {
 	for name := range h {
 		plain := Plain(name)

@@ -34,7 +34,7 @@ const (
 	JoseRenamed                          // the library that verifies tokens has another name
 	DeletionsNeverPast                   // a shorter grace period does not move the deletionTimestamp into the past
 	StatusOwnsNoMetadata                 // a write of the status of a custom resource owns none of its metadata
-	MetricsByGroup                       // metrics tell the group of a resource from its name
+	MetricsByGroup                       // metrics have the group of a resource in a label of its own
 	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"
 	EmptiedStay                          // an apply that leaves no field of a struct leaves it empty, and not null

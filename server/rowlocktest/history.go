@@ -28,8 +28,8 @@ type Version struct {
 // name one after another are in it with a deletion in between.
 type History []Version
 
-// History reads the versions of an object from the store: every write, by anybody, as far back as Retention.
-// With an empty name it contains all objects of the namespace.
+// History reads the versions of an object from the store: every write, of every client, as far back as
+// Retention. With an empty name it contains all objects of the namespace.
 func (s *Server) History(gvr schema.GroupVersionResource, namespace, name string) History {
 	s.t.Helper()
 	h, _, err := s.history(s.key(gvr, namespace, name), 0)

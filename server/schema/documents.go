@@ -30,10 +30,10 @@ type Documents struct {
 	// CustomText gives the schema of a custom resource as it is stored, nil where that is not what
 	// holds. Nil: what CustomSchema says is read instead. Set before first use.
 	CustomText func(*kinds.Resource) []byte
-	// CustomDigest tells the schemas of custom resources apart without making them; "" for a
-	// resource that is not custom. Nil: schemas are made to tell them apart. Set before first use.
+	// CustomDigest distinguishes the schemas of custom resources without making them; "" for a
+	// resource that is not custom. Nil: schemas are made to compare them. Set before first use.
 	CustomDigest func(*kinds.Resource) string
-	// Others tell of the documents of other servers; nil: there are none. Set before first use.
+	// Others has the documents of other servers; nil: there are none. Set before first use.
 	Others Others
 	// CBOR means that bodies may be CBOR.
 	CBOR bool

@@ -36,7 +36,7 @@ type Fate uint8
 const (
 	Taken   Fate = iota + 1 // it is a row now
 	Left                    // it is left out, for the reason in Why
-	Damaged                 // it should be a row, and cannot be read: Err says why
+	Damaged                 // it should be a row, and cannot be read: see Err
 )
 
 // Outcome is the fate of one entry.

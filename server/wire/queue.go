@@ -106,7 +106,7 @@ func (q *Queue) Flush() error {
 		if done, err := q.flushed(); done || err != nil {
 			return err
 		}
-		_ = q.conn.SetWriteDeadline(time.Now().Add(Patience)) // a closed connection says so below
+		_ = q.conn.SetWriteDeadline(time.Now().Add(Patience)) // a closed connection fails below
 		if err := q.raw.Write(q.writeSome); err != nil {
 			q.fail(err)
 		}
@@ -194,7 +194,7 @@ func (q *Queue) writeBlocking() {
 	if q.kept == nil || q.err != nil {
 		return
 	}
-	_ = q.conn.SetWriteDeadline(time.Now().Add(Patience)) // a closed connection says so below
+	_ = q.conn.SetWriteDeadline(time.Now().Add(Patience)) // a closed connection fails below
 	_, q.err = q.conn.Write((*q.kept)[q.written:])
 	q.drop()
 }

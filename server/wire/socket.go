@@ -56,7 +56,7 @@ func (s *Socket) LeaveQueue() { s.queue.Store(nil) }
 func (s *Socket) send(p []byte) (int, error) {
 	if now := time.Now(); !s.serverDeadline.Load() && now.UnixNano()-s.deadlineSet.Load() > int64(Patience/4) {
 		s.deadlineSet.Store(now.UnixNano())
-		_ = s.Conn.SetWriteDeadline(now.Add(Patience)) // a closed connection says so below
+		_ = s.Conn.SetWriteDeadline(now.Add(Patience)) // a closed connection fails below
 	}
 	return s.Conn.Write(p)
 }

@@ -41,8 +41,7 @@ func (s *sayings) bad() error {
 // everything fetches all groups in one document, in whichever form the server supports.
 const everything = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
-// resources asks a server for its resources, version by version where it cannot tell of all
-// of them at once.
+// resources asks a server for its resources, version by version if it has no document of all.
 func (d *Documents) resources(ctx context.Context, services []*apiregistrationv1.APIService, last *sayings) *sayings {
 	q := question{who: discoverer, path: "/apis", accept: everything, timeout: discoveryTimeout, most: maxDiscovery}
 	if last != nil && last.err == nil && !last.lists {

@@ -76,7 +76,7 @@ func (d *Documents) follow(ctx context.Context, asking *sync.WaitGroup, done cha
 			if batch, _, err = watcher.Take(ctx, batch); err != nil {
 				return
 			}
-			if n := len(batch); n > 0 { // a watch hears of changes before readers see them
+			if n := len(batch); n > 0 { // a watch gets changes before readers see them
 				_ = d.cfg.Cache.WaitFor(ctx, batch[n-1].Revision()) // fails with ctx alone
 			}
 		}
@@ -192,7 +192,7 @@ func (d *Documents) visit(ctx context.Context, v visit) {
 		last, away := s.opened, s.said != nil && s.said.err != nil
 		d.mu.Unlock()
 		opened, err := last, errAway
-		if !away { // else it would only be waited for once more
+		if !away { // otherwise it would be waited for again
 			opened, err = d.describe(ctx, v.services, last)
 		}
 		if ctx.Err() == nil {

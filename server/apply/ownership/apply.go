@@ -13,7 +13,7 @@ import (
 
 // Apply merges a server-side apply patch (YAML or JSON) into live, or into an empty object if live is nil,
 // and records manager as the owner of the applied fields. The result is neither defaulted nor validated; live
-// is not changed. Values in it may share memory with patch, which must not change any more. clean says that
+// is not changed. Values in it may share memory with patch, which must not change any more. clean means that
 // RepeatedFields would find nothing in patch.
 //
 // Errors: 400 for a patch that is not an object of r's kind; 409 with one cause a field for fields that

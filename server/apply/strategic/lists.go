@@ -81,8 +81,8 @@ func unite(live, patch []any) ([]any, error) {
 	return out, nil
 }
 
-// direct executes the directives among a patch's items, and returns the others: plain. Directives may say
-// that those replace all items.
+// direct executes the directives among a patch's items, and returns the others: plain. Directives may
+// make those replace all items.
 func (f *field) direct(live, patch []any) (kept, plain []any, replace bool, err error) {
 	plain = make([]any, 0, len(patch))
 	gone := map[any]bool{}

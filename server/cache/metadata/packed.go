@@ -58,7 +58,7 @@ const (
 	textFrom = sameFrom + mostSame
 )
 
-// AppendPacked appends m, without labels and owners, in the form that Unpack reads. manyOwners says that
+// AppendPacked appends m, without labels and owners, in the form that Unpack reads. manyOwners means that
 // AppendCommonOwners did not take the owners.
 func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
 	flags := uint64(0)

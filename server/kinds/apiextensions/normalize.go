@@ -54,8 +54,8 @@ func rewrite(v *apiextensionsv1.JSON) error {
 	return apiextensionsv1.Convert_apiextensions_JSON_To_v1_JSON(&value, v, nil)
 }
 
-// plain tells the commonest values that are written in one way only: true, false, and texts in
-// which there is nothing to escape.
+// plain recognizes the most common values that have only one form: true, false, and texts without
+// characters to escape.
 func plain(raw []byte) bool {
 	if string(raw) == "true" || string(raw) == "false" {
 		return true
@@ -68,7 +68,7 @@ func plain(raw []byte) bool {
 	})
 }
 
-// rewriteValues encodes the JSON values in a schema again, and removes empty ones. changed says that the
+// rewriteValues encodes the JSON values in a schema again, and removes empty ones. changed means that the
 // schema itself was changed, and not only a value to which it points.
 func rewriteValues(s *apiextensionsv1.JSONSchemaProps) (changed bool, err error) {
 	for _, v := range [...]**apiextensionsv1.JSON{&s.Default, &s.Example} {

@@ -67,8 +67,8 @@ func (w *walk) whole(ctx context.Context, s *apiext.JSONSchemaProps, at *field.P
 	return append(errs, w.cost.validate(at)...)
 }
 
-// validateStructure checks that a schema is structural and that its defaults are valid; unreadable says why
-// it cannot be parsed as one.
+// validateStructure checks that a schema is structural and that its defaults are valid; unreadable is the
+// error if it cannot be parsed as one.
 func validateStructure(ctx context.Context, s *apiext.JSONSchemaProps, t tolerance, p *field.Path) (wrong, unreadable field.ErrorList) {
 	tree, err := structuralschema.NewStructural(s)
 	if err != nil {

@@ -52,7 +52,7 @@ type (
 // Conversion converts objects of v1, which are stored as v2.
 type Conversion struct{ now bool } // as in releases after 1.32
 
-// ConversionFor is that of a release.
+// ConversionFor returns the Conversion of a release.
 func ConversionFor(on kinds.Feature) Conversion { return Conversion{on.Has(release.KindRules133)} }
 
 // ToV2 converts a v1 object to the stored version. An annotation that cannot be

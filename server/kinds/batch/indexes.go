@@ -35,7 +35,7 @@ func parseInterval(text string, completions int32) (interval, error) {
 	return interval{n[0], n[1]}, nil
 }
 
-// countIndexes checks a list of indexes and says how many it names.
+// countIndexes checks a list of indexes, and returns how many it names.
 func countIndexes(text string, completions int32) (int32, error) {
 	if text == "" {
 		return 0, nil

@@ -26,8 +26,8 @@ type Config struct {
 	// MinCompatibility is the oldest release that other servers of the cluster may have: the storage hashes of
 	// discovery are of versions that it can read. The zero value is the oldest release of all.
 	MinCompatibility release.Version
-	// Feature says which feature gates are on; nil: those that are by default in the release. It is called
-	// only while the resources are made.
+	// Feature reports which feature gates are on; nil: those that are by default in the release. It is
+	// called only while the resources are made.
 	Feature kinds.Feature
 	// NoPrivileged refuses pods, and templates of them, with privileged containers.
 	NoPrivileged bool

@@ -51,8 +51,8 @@ func (a *ServiceAllocator) Strictly(strict bool) *ServiceAllocator {
 	return a
 }
 
-// FollowRanges makes ServiceCIDRs say which networks there are, and IPAddresses show which
-// addresses are taken. It is called before anything is allocated.
+// FollowRanges takes the networks from ServiceCIDRs, and the taken addresses from IPAddresses. It
+// is called before anything is allocated.
 func (a *ServiceAllocator) FollowRanges() *ServiceAllocator {
 	a.ranges = &ranges{}
 	return a

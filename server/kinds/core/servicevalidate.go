@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// kubeletPort is that of the kubelet on each node.
+// kubeletPort is the port of the kubelet on each node.
 const kubeletPort = 10250
 
 const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"

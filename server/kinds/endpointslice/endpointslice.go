@@ -271,7 +271,7 @@ func (r sliceRules) validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.Addr
 	return append(errs, rules.OptionalPtr(e.Hints, p.Child("hints"), validateHints)...)
 }
 
-// validateEndpointIP refuses addresses that say nothing about where to send.
+// validateEndpointIP refuses addresses to which nothing can be sent.
 func validateEndpointIP(v string, p *field.Path) field.ErrorList {
 	ip := netutils.ParseIPSloppy(v)
 	if ip == nil {

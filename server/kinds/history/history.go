@@ -110,7 +110,7 @@ func changedCell(r *history.Revision) string {
 // mostNamed bounds the names in a cell.
 const mostNamed = 3
 
-// some names the first of names; more says that there are others than these.
+// some names the first of names; more means that there are others than these.
 func some(names []string, more bool, r *history.Revision) string {
 	switch {
 	case r.Unreadable != "":

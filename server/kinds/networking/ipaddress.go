@@ -35,8 +35,8 @@ func IPAddress(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// IPAddressColumns is their Table form. Its rows have an age, of which its columns do not tell,
-// as on a stock server.
+// IPAddressColumns is their Table form. Its rows have an age, which is not among its columns, as on
+// a stock server.
 var IPAddressColumns = columns.Of(
 	func(a *networkingv1.IPAddress, now time.Time) []any {
 		parent := "<none>"

@@ -80,7 +80,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 	}
 }
 
-// strategy is that of the pod itself.
+// strategy returns the rules for the pod itself.
 func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 	var counted func(*corev1.Pod) []any
 	var ofStatus func(pod, was *corev1.Pod) []string
@@ -111,7 +111,7 @@ func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 	}
 }
 
-// partStrategy is that of a subresource that writes a part of an existing pod.
+// partStrategy returns the rules for a subresource that writes a part of an existing pod.
 func (r podRules) partStrategy(prepare func(pod, was *corev1.Pod), validate func(pod, was *corev1.Pod) field.ErrorList, resetFields []string) *kinds.Strategy {
 	t := r.strategy()
 	t.Status, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil

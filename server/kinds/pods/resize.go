@@ -12,8 +12,8 @@ import (
 // resizable are the resources that a running container can get more or less of.
 var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// defaultResizePolicy says of resources that a container asks for that it need not be
-// started again to get others.
+// defaultResizePolicy sets the policy of resources that a container requests: it is not restarted
+// to get others.
 func defaultResizePolicy(c *corev1.Container) {
 	for _, name := range resizable {
 		_, requested := c.Resources.Requests[name]

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// lostNode is the reason of a pod whose node is not heard of.
+// lostNode is the reason of a pod whose node does not report.
 const lostNode = "NodeLost"
 
 func tableColumns() kinds.Columns { return columnsOf(cells) }

@@ -48,7 +48,7 @@ func (r podRules) validateUpdate(pod, was *corev1.Pod) field.ErrorList {
 	return append(errs, restUpdate(&pod.Spec, &was.Spec, spec)...)
 }
 
-// annotationUpdate protects the annotations that say how a pod came to be.
+// annotationUpdate protects the annotations about the origin of a pod.
 func annotationUpdate(pod, was *corev1.Pod, o podspec.Options) field.ErrorList {
 	var errs field.ErrorList
 	p := field.NewPath("metadata").Child("annotations")

@@ -40,7 +40,7 @@ type Options struct {
 	AllowBlocksOfUsers       bool // block devices in pods with users of their own
 	AllowUsersOnHost         bool // users of their own on the network of the node
 	AllowComparisons         bool // tolerations of taints with smaller or greater values
-	AllowInitResizePolicy    bool // init containers say how they are resized
+	AllowInitResizePolicy    bool // init containers have resize policies
 	AllowInitRestartOnResize bool // init containers that end may be restarted to resize them
 	MergedSpreadKeys         bool // selectors of spread constraints hold the labels that matchLabelKeys name
 	StrictIPs                bool // addresses have the canonical form

@@ -39,8 +39,7 @@ func AppArmorWarning(key string) string {
 	return fmt.Sprintf("%s: %s", field.NewPath("metadata", "annotations").Key(key), appArmorObsolete)
 }
 
-// adviser collects warnings, up to as many as anybody would read: headers are cut
-// long before.
+// adviser collects warnings, up to a number beyond which headers are cut anyway.
 type adviser struct {
 	spec, meta *field.Path
 	out        []string

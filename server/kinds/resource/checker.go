@@ -40,7 +40,7 @@ func (b *rulebook) checker(ctx context.Context) *checker {
 	return &checker{rulebook: b, ctx: ctx, compiled: map[expression]*field.Error{}}
 }
 
-// selectors checks expressions that select devices. stored says that they were accepted
+// selectors checks expressions that select devices. stored means that they were accepted
 // before, perhaps by a newer server.
 func (c *checker) selectors(list []resourceapi.DeviceSelector, p *field.Path, stored bool) field.ErrorList {
 	return each(c.rulebook, list, resourceapi.DeviceSelectorsMaxSize, p, func(s *resourceapi.DeviceSelector, p *field.Path) field.ErrorList {

@@ -225,7 +225,7 @@ func (b *rulebook) fieldsOfStatuses() []fields[resourceapi.ResourceClaim] {
 		}
 		return c.Status.Allocation.Devices.Results
 	}
-	// in are fields of the results; more says that the claim has such a field elsewhere.
+	// in are fields of the results; more means that the claim has such a field elsewhere.
 	in := func(on bool, used func(result) bool, drop func(*result), more func(*resourceapi.ResourceClaim) bool) fields[resourceapi.ResourceClaim] {
 		return fields[resourceapi.ResourceClaim]{on, func(c *resourceapi.ResourceClaim) bool {
 			return slices.ContainsFunc(results(c), used) || more(c)
@@ -259,7 +259,7 @@ func (b *rulebook) fieldsOfStatuses() []fields[resourceapi.ResourceClaim] {
 	}
 }
 
-// claim checks the requests of a claim. stored says that it was accepted before.
+// claim checks the requests of a claim. stored means that it was accepted before.
 func (c *checker) claim(d *resourceapi.DeviceClaim, p *field.Path, stored bool) field.ErrorList {
 	names := namesOf(d)
 	errs := set(c.rulebook, d.Requests, resourceapi.DeviceRequestsMaxSize, func(r *resourceapi.DeviceRequest) string { return r.Name }, p.Child("requests"), "name", func(r *resourceapi.DeviceRequest, p *field.Path) field.ErrorList {

@@ -29,7 +29,7 @@ type selectors struct {
 	lists       bool               // attributes may be lists
 }
 
-// newSelectors makes the environment of a release. later says that it is newer than 1.32, shared says that expressions may ask whether a device can be
+// newSelectors makes the environment of a release. later says that it is newer than 1.32, shared means that expressions may ask whether a device can be
 // shared, and lists that attributes may be lists, with the function includes.
 func newSelectors(of release.Version, later, shared, lists bool) (*selectors, error) {
 	s := &selectors{attribute: sized(celtypes.AnyType, resourceapi.DeviceAttributeMaxValueLength), lists: lists}

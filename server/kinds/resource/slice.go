@@ -179,7 +179,7 @@ func (b *rulebook) validateSlice(s, old *resourceapi.ResourceSliceSpec) field.Er
 	})...)
 }
 
-// nodes checks which nodes have a slice or a device: one field of several says so.
+// nodes checks the fields that select the nodes of a slice or a device, of which one must be set.
 type nodes struct {
 	path *field.Path
 	set  []string

@@ -17,7 +17,7 @@ import (
 
 // The library takes a time that grows with the square of the number of errors, so little more than maxErrors
 // errors are reported for an object. It tries alternatives as a whole: for a value of more than maxTried
-// parts the error only says that they do not hold, not why.
+// parts the error only states that they do not hold, without reasons.
 const (
 	maxErrors = 200
 	maxTried  = 1000
