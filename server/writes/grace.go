@@ -15,7 +15,7 @@ import (
 type deletePlan struct {
 	mark     bool // obj was changed and is stored first
 	wait     bool // it remains after that, for its grace period or its finalizers
-	saysGone bool // the answer says that it is gone, though it remains
+	saysGone bool // the answer states that it is gone, though it remains
 }
 
 // planDelete decides how obj is deleted, and marks it accordingly. Options have been validated; o is changed.

@@ -101,9 +101,8 @@ type staleError struct {
 	err   error
 }
 
-// OtherObject marks an error which says that an object is not the one that the client means, or not in the
-// state that the client knows. A write that fails with it is tried once more, after every write of all
-// servers has arrived.
+// OtherObject marks an error of a client that means another object, or another state of it. A write that
+// fails with it is tried again once, after every write of all servers has arrived.
 func OtherObject(err error) error { return &staleError{asked: math.MaxInt64, err: err} }
 
 func (e *staleError) Error() string { return e.err.Error() }

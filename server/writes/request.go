@@ -46,8 +46,8 @@ type Outcome struct {
 	// It is nil for an object that was deleted unread.
 	Object  kinds.Object
 	Created bool // by a create, or by an update that found none
-	// Gone reports whether the answer says that the object is gone: it was removed, or its kind says so
-	// during the grace period.
+	// Gone reports whether the answer states that the object is gone: it was removed, or its kind
+	// answers so during the grace period.
 	Gone bool
 }
 
@@ -74,7 +74,7 @@ func (req *Request) key(name string) sqlstore.Key {
 	return p.Key()
 }
 
-// strategy is that of the subresource or of the object.
+// strategy returns the rules for the subresource or the object.
 func (req *Request) strategy() *kinds.Strategy {
 	if req.Sub != nil && req.Sub.Update != nil {
 		return req.Sub.Update
