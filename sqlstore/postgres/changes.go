@@ -95,7 +95,7 @@ func collectChanges(rows pgx.Rows) (out []sqlstore.Change, cut bool, err error) 
 func contiguous(changes []sqlstore.Change, after, want int64) error {
 	for i := range changes {
 		if expect := after + int64(i) + 1; changes[i].Revision != expect {
-			return &sqlstore.CorruptError{Key: changes[i].Key, Revision: expect, Reason: fmt.Sprintf("the log goes on with revision %d", changes[i].Revision)}
+			return &sqlstore.CorruptError{Key: changes[i].Key, Revision: expect, Reason: fmt.Sprintf("the log continues with revision %d", changes[i].Revision)}
 		}
 	}
 	if int64(len(changes)) < want {

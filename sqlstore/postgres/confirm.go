@@ -23,7 +23,7 @@ import (
 
 var (
 	errNotCancelled = errors.New("a commit is not cancelled")
-	errUnconfirmed  = fmt.Errorf("%w: somebody cancelled a commit's wait for a synchronous standby, which may lack the commit", sqlstore.ErrUnavailable)
+	errUnconfirmed  = fmt.Errorf("%w: a commit's wait for a synchronous standby was cancelled, and the standby may lack the commit", sqlstore.ErrUnavailable)
 )
 
 // noticed is called with each notice or warning of a connection.

@@ -40,7 +40,7 @@ func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.
 		batch.Queue(qMark, seconds, revisions)
 		batch.Queue(qRaiseFloor, next.Log).Exec(func(tag pgconn.CommandTag) error {
 			if next.Log > b.Floor && tag.RowsAffected() == 0 {
-				return fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
+				return fmt.Errorf("%w: another process compacts", sqlstore.ErrBusy)
 			}
 			return nil
 		})
@@ -123,7 +123,7 @@ func (u *units) write(ctx context.Context, tx pgx.Tx) error {
 func affects(n int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != int64(n) {
-			return fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
+			return fmt.Errorf("%w: another process compacts", sqlstore.ErrBusy)
 		}
 		return nil
 	}

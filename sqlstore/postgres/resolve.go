@@ -87,7 +87,7 @@ func (p *pendingBatch) recall(ctx context.Context, tx pgx.Tx, base int64, ends s
 	prepareOutcomes(p.batch, out, p.now)
 	list := strings.Split(ends, ",")
 	if len(list) != len(p.waves) {
-		return nil, fmt.Errorf("the marker tells of %d waves, the batch had %d", len(list), len(p.waves))
+		return nil, fmt.Errorf("the marker has %d waves, the batch had %d", len(list), len(p.waves))
 	}
 	for i, w := range p.waves {
 		end, err := strconv.ParseInt(list[i], 10, 64)

@@ -38,7 +38,7 @@ func (s *source) now() *pgconn.Config {
 	switch {
 	case err != nil && err.Error() != s.bad:
 		s.bad = err.Error()
-		s.log.Warn("a file that the connection string names cannot be used: new connections to the database go on with what it held before; correct the file", "error", err)
+		s.log.Warn("a file that the connection string names cannot be used: new connections to the database use its previous content; correct the file", "error", err)
 	case err == nil && s.bad != "":
 		s.bad = ""
 		s.log.Info("the files that the connection string names can be used again")

@@ -61,7 +61,7 @@ func readChanges(ctx context.Context, c *conn, after int64, limit int, previous 
 			return err
 		}
 		if want := after + int64(len(changes)) + 1; row.Revision != want {
-			return &sqlstore.CorruptError{Key: row.Key, Revision: want, Reason: fmt.Sprintf("the log goes on with revision %d", row.Revision)}
+			return &sqlstore.CorruptError{Key: row.Key, Revision: want, Reason: fmt.Sprintf("the log continues with revision %d", row.Revision)}
 		}
 		change := sqlstore.Change{Row: row}
 		change.PrevRevision, _ = v[11].(int64)

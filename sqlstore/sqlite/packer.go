@@ -93,7 +93,7 @@ func retain(w *conn, before sqlstore.Bounds, to sqlstore.Floors, marks []mark) (
 		return next, err
 	}
 	if b.Floor != before.Floor {
-		return next, fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
+		return next, fmt.Errorf("%w: another process compacts", sqlstore.ErrBusy)
 	}
 	f, err := floors(w, b)
 	if err != nil {
@@ -190,7 +190,7 @@ func number(set bool) int64 {
 // one wants a statement to have found its row.
 func one(n int64, err error) error {
 	if err == nil && n != 1 {
-		err = fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
+		err = fmt.Errorf("%w: another process compacts", sqlstore.ErrBusy)
 	}
 	return err
 }
