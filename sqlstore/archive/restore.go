@@ -160,7 +160,7 @@ func (r *reader) finish(text []byte) error {
 		return fmt.Errorf("%w: its checksum does not match", ErrDamaged)
 	}
 	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) { // also reads gzip's own checksum
-		return fmt.Errorf("%w: it goes on after its end: %v", ErrDamaged, err)
+		return fmt.Errorf("%w: it continues after its end: %v", ErrDamaged, err)
 	}
 	return nil
 }

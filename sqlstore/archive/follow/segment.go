@@ -70,7 +70,7 @@ func (r *segmentReader) read() (f frame, err error) {
 		return f, io.EOF
 	}
 	if r.ended {
-		return f, r.damaged("it goes on after its end")
+		return f, r.damaged("it continues after its end")
 	}
 	var head [headSize]byte
 	if err := r.fill(head[:]); err != nil {
