@@ -139,7 +139,7 @@ func (o *diffOptions) last(ctx context.Context, c *cluster.Client, t cluster.Tar
 	case len(list) == 0:
 		return "", fmt.Errorf("%s: nothing is known of it, now or in the past that is kept", t.Where())
 	case len(list) == 1 && !first:
-		return "", fmt.Errorf("%s: what it was before its last write is not kept any more", t.Where())
+		return "", fmt.Errorf("%s: the state before its last write is no longer kept", t.Where())
 	case len(list) == 1:
 		list = append(list, nil)
 	}

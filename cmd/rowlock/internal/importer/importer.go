@@ -81,7 +81,7 @@ only the unfinished part again.`,
 	}
 	o.AddTo(cmd)
 	f := cmd.Flags()
-	cmd.PersistentFlags().Lookup(database.EncryptionFlag).Usage = "file of the old API server that says how its values are encrypted (an EncryptionConfiguration)"
+	cmd.PersistentFlags().Lookup(database.EncryptionFlag).Usage = "EncryptionConfiguration of the old API server, which defines how its values are encrypted"
 	f.StringVar(&o.target, targetFlag, "", "encryption configuration of the new servers, to encrypt values in the database")
 	f.StringVar(&o.prefix, "prefix", transfer.DefaultPrefix, "prefix of the old API server's keys (its --etcd-prefix)")
 	f.BoolVar(&o.events, "events", false, "import Events, too")

@@ -194,7 +194,7 @@ func (l *list) read(in *budget) (m meta, err error) {
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = &MalformedError{Path: l.r.Path(""), What: "the list goes on after its end"}
+			err = &MalformedError{Path: l.r.Path(""), What: "the list continues after its end"}
 		}
 		return m, err
 	}

@@ -91,7 +91,7 @@ func members(raw []byte, i int, want map[string]func(at int) error) error {
 			if failed = take(at); failed != nil {
 				failed = fmt.Errorf("%s: %w", name, failed)
 			} else if met[name] {
-				failed = fmt.Errorf("it says its %s twice", name)
+				failed = fmt.Errorf("it has its %s twice", name)
 			}
 			met[name] = true
 		}

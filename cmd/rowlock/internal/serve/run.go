@@ -262,7 +262,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	}
 	o.printBanner(out, chosen.Version, n, dir, url)
 	if database.IsInMemory(url) {
-		log.Warn("objects are kept in memory alone: nothing is left of them when the server ends", "keys and certificates", o.keysLocation(dir))
+		log.Warn("objects are kept in memory only, and are lost when the server ends", "keys and certificates", o.keysLocation(dir))
 	}
 	stopTelling := notifyWhenDone(ctx, log)
 	defer stopTelling()

@@ -160,7 +160,7 @@ again that are in it. After you have changed rows by SQL, run this command with
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			left := "nothing was changed"
 			if rebuild {
-				left = "look with --rebuild-cache once more whether a new epoch has begun"
+				left = "check again with --rebuild-cache whether a new epoch has begun"
 			}
 			return decrypting(cmd.Context(), o, func(decode decoder) error {
 				return o.With(cmd.Context(), database.AsIs, left, func(d sqlstore.Driver) (err error) {

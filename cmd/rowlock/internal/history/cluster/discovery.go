@@ -55,7 +55,7 @@ func (c *Client) Discover(ctx context.Context) (*Resources, error) {
 			return nil, fmt.Errorf("discovery: %w", err)
 		}
 		if groups.Kind != "APIGroupDiscoveryList" {
-			return nil, fmt.Errorf("discovery: the server answers %s with a %q and not with what it has in one document", path, groups.Kind)
+			return nil, fmt.Errorf("discovery: the server answers %s with a %q, not with the aggregated document", path, groups.Kind)
 		}
 		for i := range groups.Items {
 			all.add(&groups.Items[i])

@@ -96,7 +96,7 @@ func warnings(past Object, status bool) []string {
 	case past["kind"] == "PersistentVolumeClaim" && spec["volumeName"] != nil:
 		return []string{fmt.Sprintf("it waits until its volume %v is free of the claim that is gone: unless that comes back too, remove spec.claimRef.uid of it", spec["volumeName"])}
 	case past["kind"] == "PersistentVolume" && spec["persistentVolumeReclaimPolicy"] == "Delete":
-		return []string{"what it stood for may have been deleted with it"}
+		return []string{"what it represented may have been deleted with it"}
 	case past["kind"] == "Secret" && past["type"] == "kubernetes.io/service-account-token":
 		return []string{"the token in it is good again if its service account is the one of then: whoever has a copy, too"}
 	}

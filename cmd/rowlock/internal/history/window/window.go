@@ -99,7 +99,7 @@ func (w *Window) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 		if subtle.ConstantTimeCompare(got[:], w.token[:]) != 1 {
-			refuse(out, http.StatusUnauthorized, "Unauthorized", "this view of the past belongs to somebody else")
+			refuse(out, http.StatusUnauthorized, "Unauthorized", "this view belongs to another user")
 			return
 		}
 		r.Header.Del("Authorization")

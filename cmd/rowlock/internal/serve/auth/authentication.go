@@ -82,7 +82,7 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 		return nil, err
 	}
 	if len(o.user) == 0 {
-		log.Warn("no header is to name users, so no authenticating proxy is believed; --requestheader-username-headers says which", "flag", "--requestheader-client-ca-file", "file", o.ca)
+		log.Warn("no header may name users, so no authenticating proxy is trusted; set --requestheader-username-headers", "flag", "--requestheader-client-ca-file", "file", o.ca)
 		return nil, nil
 	}
 	cfg := proxy.Config{Roots: roots, AllowedNames: o.names, User: o.user, UID: o.uid, Groups: o.groups, ExtraPrefix: o.extraPrefix}
@@ -90,7 +90,7 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 		return nil, err
 	}
 	if len(o.names) == 0 {
-		log.Warn("any certificate of the proxies' authority may speak for any user; --requestheader-allowed-names says which", "flag", "--requestheader-client-ca-file", "file", o.ca)
+		log.Warn("any certificate of the proxies' authority may name any user; --requestheader-allowed-names restricts them", "flag", "--requestheader-client-ca-file", "file", o.ca)
 	}
 	return proxy.New(cfg), nil
 }
