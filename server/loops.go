@@ -55,9 +55,9 @@ func (s *Server) recall(ctx context.Context) error {
 	switch err := s.Cache.Recall(ctx, s.cfg.Store); {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.cfg.Log.Warn("the events of before the start are not in memory: each watch that continues from before reads them from the database", "error", err)
+		s.cfg.Log.Warn("events from before the start are not in memory: each watch that resumes from one reads the database", "error", err)
 	default:
-		s.cfg.Log.Debug("read the events of before the start", "took", time.Since(began).Round(time.Millisecond))
+		s.cfg.Log.Debug("read the events from before the start", "took", time.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }

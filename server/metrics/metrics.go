@@ -111,7 +111,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_request_terminations_total", Help: "Requests that the server ended to protect itself.",
 		}, append(placed[:7:7], "code")),
 		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_requested_deprecated_apis", Help: "Deprecated APIs that somebody has used.",
+			Name: "apiserver_requested_deprecated_apis", Help: "Deprecated APIs that were requested.",
 		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total",
