@@ -149,8 +149,8 @@ func each(t *testing.T, list bool, test func(t *testing.T, k *kind, as codecs.Fo
 	}
 }
 
-// TestItem: one object is what the libraries make of it, with a Content-Length but for
-// tables and pretty JSON.
+// TestItem: the answer with one object equals that of the libraries, with a Content-Length except
+// for tables and pretty JSON.
 func TestItem(t *testing.T) {
 	each(t, false, func(t *testing.T, k *kind, as codecs.Form) {
 		a := k.answers()
@@ -174,7 +174,7 @@ func TestItem(t *testing.T) {
 	})
 }
 
-// TestPage: a list is what the libraries make of it, however many items it has.
+// TestPage: a list equals that of the libraries, however many items it has.
 func TestPage(t *testing.T) {
 	each(t, true, func(t *testing.T, k *kind, as codecs.Form) {
 		a := k.answers()

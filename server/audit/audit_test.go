@@ -119,7 +119,7 @@ func TestStagesAndFields(t *testing.T) {
 	if got := string(audit.WithoutManagedFields([]byte(deep))); got != `{"items":[{"items":[{"metadata":{"managedFields":[]}}],"metadata":{}}]}` {
 		t.Error(got)
 	}
-	// Revisions of the past hold whole objects; what is called so elsewhere is the user's own.
+	// Revisions of the past hold whole objects; a field with that name elsewhere belongs to the user.
 	one := `{"metadata":{"name":"r"},"content":{"kind":"Pod","metadata":{"name":"p","managedFields":[{"manager":"m"}]}}}`
 	of := func(version string) string { return `{"apiVersion":"` + version + `","items":[` + one + `]}` }
 	for text, kept := range map[string]bool{
@@ -176,8 +176,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestReceived: the first event is of the moment at which the request came, and has what was noted of
-// it by then.
+// TestReceived: the first event has the time of the request's arrival, and the annotations so far.
 func TestReceived(t *testing.T) {
 	var out lines
 	a := &audit.Auditor{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{&out}, Metrics: audit.NewMetrics(), Clock: func() time.Time { return time.Unix(9, 0) }}

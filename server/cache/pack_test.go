@@ -64,7 +64,7 @@ func TestPackedItemsReadAsBefore(t *testing.T) {
 	if objects < 600 || packed > plain/8 {
 		t.Fatalf("%d objects are packed, %d bytes of JSON as %d", objects, plain, packed)
 	}
-	for round := range 2 { // what is read twice is plain again
+	for round := range 2 { // an item that is read twice is plain again
 		for it, want := range before {
 			if got := seen(it); got != want {
 				t.Fatalf("round %d: an item is seen as\n%.300s\nbefore\n%.300s", round, got, want)
@@ -117,7 +117,7 @@ func TestPackingLeavesWhatIsReadAndWhatFits(t *testing.T) {
 }
 
 func TestPackingAndForms(t *testing.T) {
-	c, _ := packedPods(t, 1200, 8<<20) // nearly all of what is made below
+	c, _ := packedPods(t, 1200, 8<<20) // nearly all of the items below
 	items := all(c)
 	made := 0
 	form := func(it *cache.Item, key cache.FormKey) string {
@@ -167,14 +167,14 @@ func TestPackingAndForms(t *testing.T) {
 	for _, other := range items {
 		form(other, table)
 	}
-	pack(t, c) // drops what was made of packed items
+	pack(t, c) // drops the forms of packed items
 	if it.Has(table) || form(it, message) != want {
 		t.Error("a packed item keeps its forms, or lost its message")
 	}
 }
 
-// TestFormsAreBounded: many clients ask for all objects in all forms, again and again; what is kept stays
-// within the bound, with packed messages, and what is not kept is made each time.
+// TestFormsAreBounded: many clients request all objects in all forms, again and again; kept forms stay
+// within the bound, with packed messages, and others are made each time.
 func TestFormsAreBounded(t *testing.T) {
 	const most = 1 << 20
 	c, _ := packedPods(t, 4000, most)
@@ -228,8 +228,7 @@ func TestSizesStay(t *testing.T) {
 	}
 }
 
-// TestFormsCount: what is made of objects takes room as they do, at once and not only in the next
-// round.
+// TestFormsCount: forms of objects count as the objects do, at once and not only in the next round.
 func TestFormsCount(t *testing.T) {
 	c, _ := packedPods(t, 1200, 1<<20)
 	pack(t, c)
@@ -351,8 +350,8 @@ func TestPackingDuringReadsAndWrites(t *testing.T) {
 	}
 }
 
-// TestFormsOfWhatCannotBePacked: objects that look like noise stay as they are, but what was
-// made of them goes as that of any other.
+// TestFormsOfWhatCannotBePacked: objects that look like noise stay plain, but their forms are
+// dropped like others.
 func TestFormsOfWhatCannotBePacked(t *testing.T) {
 	c, l := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 4 << 20, RingEvents: 10}), newLog()
 	noise := rand.NewChaCha8([32]byte{7})

@@ -55,8 +55,8 @@ func TestPackRestsWhileItLooks(t *testing.T) {
 	}
 }
 
-// TestPackRestsWhileItPacks: between two rests no more is packed than a few steps' worth, and what is packed in the end is
-// what a round that never rests packs.
+// TestPackRestsWhileItPacks: between two rests it packs no more than a few steps' worth, and in the end it has packed the
+// same as a round without rests.
 func TestPackRestsWhileItPacks(t *testing.T) {
 	const n, size = 1200, 2000
 	made := func(every int, rest func(c *Cache)) *Cache {

@@ -49,7 +49,7 @@ func newPastLog(l *log) *pastLog {
 	return p
 }
 
-// TestRecall: after a start the event logs have what was written before it, and watches see the same as if they read the table.
+// TestRecall: after a start the event logs have earlier changes, and watches see the same as if they read the table.
 func TestRecall(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

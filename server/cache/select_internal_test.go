@@ -26,9 +26,8 @@ func inParts(s *Selection, from Position, random *rand.Rand, between func()) (go
 	}
 }
 
-// TestSelectionInParts: a selection that is read in parts is what looking at each item of its
-// snapshot finds, while objects come, change and go, and while an index is made; and so it is when
-// it is read once more.
+// TestSelectionInParts: a selection that is read in parts finds the same as a scan of its snapshot,
+// while objects come, change and go, and while an index is made; and again when it is read again.
 func TestSelectionInParts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -126,7 +126,7 @@ func TestWhoChoosesLeaders(t *testing.T) {
 	}
 }
 
-// What is on by default leaves alone for a while what it sees, what was named does not.
+// Controllers that run by default wait a while before they change an object; those that were named do not.
 func TestWhatSettles(t *testing.T) {
 	for text, want := range map[string]bool{"*": true, "*,namespace-controller": false, "namespace": false, "namespace,-namespace": true} {
 		s, err := controllers.Select(strings.Split(text, ","))

@@ -49,8 +49,8 @@ func at(o any, path string) any {
 	return o
 }
 
-// TestPastVersions: what is said in a version of the past is said in the served one, with
-// what the old version has by default; and back where the old version can say it.
+// TestPastVersions: a manifest in a removed version becomes one in the served version, with the
+// defaults of the old one; and back if the old version can express it.
 func TestPastVersions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   string
@@ -214,7 +214,7 @@ func TestPastVersions(t *testing.T) {
 	}
 }
 
-// TestThereAndBack: what goes to a version of the past and back is what it was.
+// TestThereAndBack: an object that is converted to a removed version and back is unchanged.
 func TestThereAndBack(t *testing.T) {
 	for version, text := range map[string]string{
 		"extensions/v1beta1":                   `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i}, spec: {ingressClassName: c, defaultBackend: {service: {name: d, port: {number: 80}}}, tls: [{hosts: [h], secretName: s}], rules: [{host: h, http: {paths: [{path: /, pathType: Exact, backend: {service: {name: s, port: {name: http}}}}]}}]}}`,

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// What is in memory is as good as what is in a folder: the serving certificate and those of
-// clients are trusted by the authorities, keys fit, and the kubeconfig holds the administrator's.
-// No file is left anywhere, and after Close nothing can be read.
+// Credentials in memory work like those in a folder: the authorities are trusted for the serving
+// certificate and those of clients, keys fit, and the kubeconfig holds the administrator's. No file
+// is left anywhere, and after Close nothing can be read.
 func TestInMemory(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

@@ -33,8 +33,7 @@ func TestServingTogether(t *testing.T) {
 	}
 }
 
-// TestServing: what is missing is made, and is trusted by who is given the file; what is
-// there stays.
+// TestServing: missing files are made, and trusted by clients with the file; existing ones stay.
 func TestServing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certs")
 	cert, key := filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/definitions"
 )
 
-// TestRead: what is read without schemas is what a decoder reads, but for them; digests differ
-// where schemas do.
+// TestRead: Read returns the same as a decoder, except for schemas; digests differ where schemas
+// do.
 func TestRead(t *testing.T) {
 	set, codec := operators.New(2), newCluster(t).cache.JSON()
 	for i := range 40 {

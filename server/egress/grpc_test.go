@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/egress"
 )
 
-// agent is a proxy of konnectivity's behind which everybody repeats what is said.
+// agent is a konnectivity proxy that echoes all data.
 type agent struct {
 	client.UnimplementedProxyServiceServer
 	refuses string

@@ -97,7 +97,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestReleaseBefore keeps what is new from those who write, not from what is stored.
+// TestReleaseBefore: expressions may not use new functions in a write, but may if they are stored.
 func TestReleaseBefore(t *testing.T) {
 	const text = "[1, 2].all(i, v, v > i)"
 	for _, stored := range []bool{false, true} {
@@ -143,7 +143,7 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-// TestLibraries: what is written for the first time uses the libraries that the release before has too.
+// TestLibraries: an expression that is new uses only libraries that the previous release has, too.
 func TestLibraries(t *testing.T) {
 	for text, since := range map[string]release.Version{
 		"[1, 2].reverse() == [2, 1]":   release.V135,

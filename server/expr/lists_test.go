@@ -8,8 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestJoinedLists: a list that is joined with itself again and again ends, and what lists
-// are joined to is what it was.
+// TestJoinedLists: joining a list with itself again and again ends, and does not change the lists.
 func TestJoinedLists(t *testing.T) {
 	for text, want := range map[string]string{
 		"[[1]]" + strings.Repeat(".map(x, x + x)", 60) + "[0].size() > 0": "is too large",

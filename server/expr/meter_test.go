@@ -30,7 +30,7 @@ func text(ctx context.Context, source string) string {
 	return "false"
 }
 
-// TestSharedValues: what is said shortly and stands for much ends, whatever is asked of it.
+// TestSharedValues: a short expression that expands to a huge value ends, whatever it computes.
 func TestSharedValues(t *testing.T) {
 	maps := strings.ReplaceAll(deep("1"), "[x, x]", "{'a': x, 'b': x}")
 	for _, source := range []string{

@@ -95,7 +95,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestSizeOfMade makes values that say little and stand for much.
+// TestSizeOfMade makes huge values with short expressions.
 func TestSizeOfMade(t *testing.T) {
 	doubled := `[["xxxxxxxxxx"]]` + strings.Repeat(`.map(x, [x, x])`, 60) + `[0]`
 	for text, want := range map[string]string{

@@ -100,8 +100,7 @@ func request(t testing.TB, method, url string, body io.Reader) *http.Request {
 	return r
 }
 
-// TestRequests: what a handler sees of a request and a client of its answer is what package
-// net/http shows of the same.
+// TestRequests: handlers and clients see the same requests and responses as with package net/http.
 func TestRequests(t *testing.T) {
 	large := strings.Repeat("0123456789", 100_000)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

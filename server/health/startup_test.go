@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/health"
 )
 
-// TestProbesWhileStarting: what is not ready during a start is no warning. It is one where the
+// TestProbesWhileStarting: checks that fail during a start cause no warning. It is one where the
 // start takes more than a minute, and after it.
 func TestProbesWhileStarting(t *testing.T) {
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// TestRun: what was set before comes back.
+// TestRun: it restores the former settings.
 func TestRun(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(123))
@@ -58,8 +58,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestStart: while it lasts as much garbage may lie about as lives, and 256 MB at most; what was set before comes back
-// behind the run that follows.
+// TestStart: while it lasts, garbage may be as large as the live heap, and 256 MB at most; the run that follows
+// restores the former settings.
 func TestStart(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(123))

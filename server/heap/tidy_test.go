@@ -22,7 +22,7 @@ func TestTidyWhenNothingHappens(t *testing.T) {
 		{101 * mb, 101 * mb, 0, 0, false},
 		{101 * mb, 101*mb + 300, 0, 0, false}, // nothing to collect
 		{101 * mb, 102 * mb, 0, 0, false},
-		{101 * mb, 102 * mb, 60 * mb, 0, true}, // what was collected long ago is still held
+		{101 * mb, 102 * mb, 60 * mb, 0, true}, // memory freed long ago is still held
 		{101 * mb, 102 * mb, 60 * mb, 1, false},
 		{2000 * mb, 2040 * mb, 0, 1, false}, // of much that lives, a sixteenth is much
 		{2000 * mb, 2040 * mb, 0, 0, false},
@@ -35,7 +35,7 @@ func TestTidyWhenNothingHappens(t *testing.T) {
 	}
 }
 
-// TestSettledAfterLoad: what was dropped since the last collection is collected a minute after it,
+// TestSettledAfterLoad: memory dropped since the last collection is collected a minute after it,
 // once for each load.
 func TestSettledAfterLoad(t *testing.T) {
 	const mb = 1 << 20

@@ -48,7 +48,7 @@ func TestParseName(t *testing.T) {
 	}
 }
 
-// FuzzParseName holds that what is read as a name is written as what is read so again.
+// FuzzParseName: a name that is parsed and printed parses to the same.
 func FuzzParseName(f *testing.F) {
 	f.Add("deployments.apps:a:at-b:at-2026-01-31T12:00:00+02:00")
 	f.Add("pods:a:1")

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/metrics"
 )
 
-// TestCensus: what is registered is counted, whether or not it has a value yet.
+// TestCensus: registered metrics are counted, whether or not they have a value yet.
 func TestCensus(t *testing.T) {
 	m := metrics.New(kinds.NewCatalogue(nil), time.Now)
 	m.Registry.MustRegister(

@@ -32,7 +32,7 @@ func gathered(t *testing.T, c prometheus.Collector) []*dto.MetricFamily {
 	return all
 }
 
-// TestHistograms: what is gathered is what the library's histograms say.
+// TestHistograms: the gathered values equal those of the library's histograms.
 func TestHistograms(t *testing.T) {
 	ours, theirs := newHistograms(someOpts, []string{"verb", "group"}), prometheus.NewHistogramVec(someOpts, []string{"verb", "group"})
 	for range 1000 {

@@ -47,7 +47,7 @@ times_bucket{verb="unexpected",le="+Inf"} 3
 times_sum{verb="unexpected"} 4
 times_count{verb="unexpected"} 3
 `
-	for range 2 { // gathering does not change what is gathered next
+	for range 2 { // gathering does not change later results
 		w := httptest.NewRecorder()
 		promhttp.HandlerFor(s.Of(registry), promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		if diff := cmp.Diff(want, w.Body.String()); diff != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/rowlocktest"
 )
 
-// TestEffects: each effect is what its client makes of it, and what was done is done.
+// TestEffects: clients see each effect, and writes that were done are done.
 func TestEffects(t *testing.T) {
 	s := rowlocktest.Start(t)
 	maps := clients(t, s.Config()).CoreV1().ConfigMaps("default")

@@ -27,7 +27,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// TestClock: what is due by the server's clock happens when that is moved, and not before.
+// TestClock: timers of the server's clock fire when that is moved, and not before.
 func TestClock(t *testing.T) {
 	s := rowlocktest.Start(t, rowlocktest.Retention(10*time.Minute))
 	c := clients(t, s.Config())

@@ -151,7 +151,7 @@ func TestSwaggerProtobuf(t *testing.T) {
 	}
 }
 
-// TestOpenAPI3Protobuf: the Protobuf form of a document has the tag of the JSON form, and is what gnostic3 makes of it.
+// TestOpenAPI3Protobuf: the Protobuf form of a document has the tag of the JSON form, and equals that of gnostic3.
 func TestOpenAPI3Protobuf(t *testing.T) {
 	d := documents()
 	text := get(t, d.ServeV3, "/openapi/v3/apis/apps/v1", "Accept", "application/json")

@@ -34,8 +34,7 @@ func library(doc, patch string) (out []byte, err error) {
 
 const sample = `{"a":1, "b":[1,2,{"c":"<x>"},null,[]], "n":null,"o":{"z":1.0,"a":{"b":"\u0041é"}},"":{"~":{"/":1}},"e":{}}`
 
-// FuzzPatch: what is made of a document is what the library makes, and its errors are the
-// library's.
+// FuzzPatch: the result and the errors equal those of the library.
 func FuzzPatch(f *testing.F) {
 	for _, patch := range []string{
 		`[{"op":"add","path":"/b/0","value":{"x": [1 , 2]}},{"op":"remove","path":"/b/-1"}]`,
@@ -185,7 +184,7 @@ func nested(depth int, inner string) string {
 	return strings.Repeat(`{"a":`, depth) + inner + strings.Repeat(`}`, depth)
 }
 
-// TestWork: work grows with what there is and what is asked for, not with their product.
+// TestWork: work grows with the sizes of the document and of the patch, not with their product.
 func TestWork(t *testing.T) {
 	n := 9000
 	if got := spent(t, nested(n, "1"), nested(n, `2`), true); got > int64(10*n) {

@@ -41,8 +41,8 @@ func applier() *FieldManager {
 	return New(Config{Schemas: schema.New(kinds.NewCatalogue(builtin.Resources())), JSON: jsoncodec.New(jsoncodec.Settings{})})
 }
 
-// applyBoth applies body with both implementations, if the planned one takes it, and returns what the library
-// makes of it; nil is what that refuses.
+// applyBoth applies body with both implementations, if the planned one handles it, and returns the library's
+// result; nil if that refuses.
 func applyBoth(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, live kinds.Object, body, manager string, now time.Time) (merged kinds.Object, quick bool) {
 	t.Helper()
 	before := marshal(t, live)

@@ -96,7 +96,7 @@ func TestWriteAsPackageJSON(t *testing.T) {
 	}
 }
 
-// TestFieldSets: what is read is written again, byte by byte; what is wrong is refused.
+// TestFieldSets: a set is written back byte by byte; an invalid one is refused.
 func TestFieldSets(t *testing.T) {
 	t.Parallel()
 	const text = `{"f:metadata":{"f:labels":{".":{},"f:a\"\\<&>":{}}},"f:spec":{"f:list":{"i:3":{},"k:{\"name\":\"x\\u003c\",\"port\":80}":{".":{},"f:port":{}},` +

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRevisions: each is taken once, however many goroutines ask for it at once, and the others are left.
+// TestRevisions: each revision is taken once, however many goroutines ask for it at once, and the others are left.
 func TestRevisions(t *testing.T) {
 	var set Revisions
 	if set.Take(1) || set.Left() != nil {

@@ -34,8 +34,8 @@ func commonOf(set labels.Set) *Common {
 	return (&Neighbors{}).Common(AppendLabels(nil, set), nil)
 }
 
-// TestCommonRecorded: what is read is what was written, with as much shared, however many
-// objects lie between equal ones; and damage is found.
+// TestCommonRecorded: the same labels and owners are read back, as much shared as before, however
+// many objects lie between equal ones; and damage is found.
 func TestCommonRecorded(t *testing.T) {
 	all := []*Common{nil}
 	for i := range 3 * mostNeighbors {
@@ -59,7 +59,7 @@ func TestCommonRecorded(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "\x01", "\x21", "\xff", "\x00", "\x00\x00", "\x00\x00\x00", "\x00\x00\x00\x00", "\x00\x00\x00\x00\x00",
-		"\x00\x01\x00\x00", "\x00\x00\x00\x00\x20", "\x00\x21\x00\x00", "\x00\xff\x00\x00", // parts of what was not seen
+		"\x00\x01\x00\x00", "\x00\x00\x00\x00\x20", "\x00\x21\x00\x00", "\x00\xff\x00\x00", // references to unseen parts
 		"\x00\x00\x02\x01a\x00\x00\x00", "\x00\x00\x00\x02\x01a\x00\x00", // a key without a value, and a value without a key
 		"\x00\x00\x00\x00\x00\x01\x01", "\x00\x00\x05ab", "\x00\x00\x00\x00\x00\x05ab",
 	} {
@@ -97,7 +97,7 @@ func BenchmarkLabelsInCommon(b *testing.B) {
 	}
 }
 
-// TestOverlongLengths: what a file may have as labels and owners is what common can read to its end.
+// TestOverlongLengths: common reads labels and owners of any length that a file may have.
 func TestOverlongLengths(t *testing.T) {
 	overlong := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0} // nothing, in six bytes
 	if validLabels(overlong, []byte{0}) || validLabels([]byte{0}, overlong) {

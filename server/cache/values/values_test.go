@@ -46,7 +46,7 @@ func written(t testing.TB, n int, large []byte) (f *blockfile.File, at []values.
 	return f, at
 }
 
-// TestRead: many readers at once read what was written, and the memory for blocks is bounded.
+// TestRead: many concurrent readers read the written values, and the memory for blocks is bounded.
 func TestRead(t *testing.T) {
 	const n, most = 3000, 256 << 10
 	large := bytes.Repeat([]byte("large"), 100_000)

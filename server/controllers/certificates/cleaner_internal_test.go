@@ -32,8 +32,8 @@ func certificateUntil(t *testing.T, until time.Time) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// TestCertificateCleaner: what is decided goes after an hour, what waits after a day, what
-// was granted no later than its certificate runs out.
+// TestCertificateCleaner: decided requests go after an hour, pending ones after a day, and approved
+// ones no later than their certificate expires.
 func TestCertificateCleaner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := controllertest.NewWorld(t)

@@ -129,8 +129,8 @@ func TestClaimsThatStay(t *testing.T) {
 	}, runClaims)
 }
 
-// TestFinalizersThatOthersUndo: where a webhook undoes what is written, and changes something
-// else each time, it is tried less and less often, and others do not wait.
+// TestFinalizersThatOthersUndo: if a webhook undoes the write, and makes another change each time,
+// it is tried less and less often, and others do not wait.
 func TestFinalizersThatOthersUndo(t *testing.T) {
 	for storage, run := range map[string]func(w *controllertest.World) func(context.Context) error{
 		Storage: runClaims,

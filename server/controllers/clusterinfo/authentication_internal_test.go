@@ -58,8 +58,7 @@ func authorityPEM(t *testing.T, until time.Time) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// TestClusterAuthentication: two servers publish what is theirs, once, and what has
-// ended goes.
+// TestClusterAuthentication: two servers publish their data, once, and expired data goes.
 func TestClusterAuthentication(t *testing.T) {
 	start := time.Now()
 	ended, first, second := authorityPEM(t, start.Add(-time.Hour)), authorityPEM(t, start.Add(time.Hour)), authorityPEM(t, start.Add(100*time.Hour))

@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// calls notes what is written, which takes a millisecond each.
+// calls records writes, which take a millisecond each.
 type calls struct {
 	mu   sync.Mutex
 	list []string
@@ -36,7 +36,7 @@ func (c *calls) Call(_ context.Context, _, method, path, _ string, body, _ any) 
 	return c.fail
 }
 
-// take hands over what was written.
+// take returns the writes, and forgets them.
 func (c *calls) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 )
 
-// TestFlowObjectsAreRepaired: within a minute what must be there is there and as it must
-// be, what is suggested unless its annotation says otherwise, and what claims to be of the
-// server and is not is gone.
+// TestFlowObjectsAreRepaired: within a minute mandatory objects exist with their values, suggested
+// ones unless their annotation opts out, and objects that falsely claim to be the server's are
+// gone.
 func TestFlowObjectsAreRepaired(t *testing.T) {
 	const (
 		schemas = "flowschemas.flowcontrol.apiserver.k8s.io"

@@ -399,8 +399,8 @@ func converter(t *testing.T) (conversion string) {
 	return fmt.Sprintf(`{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":%q,"caBundle":%q}}}`, hook.URL, base64.StdEncoding.EncodeToString(authority))
 }
 
-// TestMigrationToAnotherVersion: custom objects are stored in the new version, converted as
-// their definition says, and what was stored by the old one may then be forgotten.
+// TestMigrationToAnotherVersion: custom objects are stored in the new version, converted as their
+// definition states, and the old version may then be removed.
 func TestMigrationToAnotherVersion(t *testing.T) {
 	for name, conversion := range map[string]string{"None": "", "Webhook": converter(t)} {
 		t.Run(name, func(t *testing.T) {

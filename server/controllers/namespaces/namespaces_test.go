@@ -21,8 +21,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// What a namespace leaves behind is deleted: what was made before its end at once, what is
-// made after it a little later, and nothing that belongs to a new namespace of that name.
+// The remains of a namespace are deleted: earlier objects at once, later ones a little later, and
+// none that belongs to a new namespace of that name.
 func TestOrphans(t *testing.T) {
 	for name, homeless := range map[string]bool{"as usual": false, "where objects need no namespace": true} {
 		t.Run(name, func(t *testing.T) {

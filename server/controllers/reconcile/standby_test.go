@@ -58,7 +58,7 @@ func inManaged(t *testing.T, before, test func(m *managed)) {
 				m.began.Add(1)
 				m.works.Store(true)
 				<-ctx.Done()
-				time.Sleep(time.Millisecond) // what is under way takes a moment to end
+				time.Sleep(time.Millisecond) // work in progress takes a moment to end
 				m.works.Store(false)
 				return ctx.Err()
 			})

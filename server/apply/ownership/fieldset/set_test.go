@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
 )
 
-// FuzzSet: what Parse reads is what the library reads, and Append writes it again.
+// FuzzSet: Parse reads the same set as the library, and Append writes it back.
 func FuzzSet(f *testing.F) {
 	f.Add([]byte(`{"f:spec":{".":{},"f:a":{},"k:{\"name\":\"x\"}":{".":{}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

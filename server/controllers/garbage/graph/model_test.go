@@ -166,7 +166,7 @@ func check(t *testing.T, w *world, m model) {
 	}
 }
 
-// A dependent with one owner takes less than a hundred bytes, and what is gone gives back all.
+// A dependent with one owner takes less than a hundred bytes, and all memory of removed objects is reused.
 func TestMemory(t *testing.T) {
 	const many = 100_000
 	names := make([]string, many)
