@@ -42,7 +42,7 @@ func TestAttest(t *testing.T) {
 	}
 }
 
-// Whoever may update a bundle may do what the garbage collector does, and no more.
+// A user who may update a bundle may do what the garbage collector does, and no more.
 func TestAttestLeavesGarbageAlone(t *testing.T) {
 	bundles := &kinds.Resource{Group: "certificates.k8s.io", Version: "v1alpha1", Plural: "clustertrustbundles"}
 	now := metav1.NewTime(time.Unix(1, 0))

@@ -32,8 +32,8 @@ func (h held) Each(r schema.GroupResource, visit func(runtime.Object) bool) bool
 	return known
 }
 
-// TestRecount: what is counted is what admission would have added up, of all resources and
-// in all scopes; what nobody can tell stays.
+// TestRecount: it counts what admission would have added up, of all resources and in all scopes;
+// amounts that cannot be determined stay.
 func TestRecount(t *testing.T) {
 	now := time.Now()
 	grace, deadline, class := int64(30), int64(60), "gold"

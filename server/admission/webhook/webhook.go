@@ -244,7 +244,7 @@ func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (ope
 	}
 	if !ended {
 		k.cfg.Metrics.failedOpen(h.name, k.phase)
-		k.cfg.Log.Warn("a webhook could not be called, the request goes on", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
+		k.cfg.Log.Warn("a webhook could not be called; the request continues", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
 	}
 	if ctx.Err() != nil {
 		return false, apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
