@@ -9,7 +9,7 @@ import (
 // DefaultClass finds the class that one of the annotations marks as default: of several the newest, and of those of the
 // same age the first by name; nil if there is none.
 func DefaultClass(ctx context.Context, objects Objects, storage string, annotations ...string) (kinds.Object, error) {
-	list, err := objects.List(ctx, storage, "")
+	list, err := objects.List(ctx, storage, "", nil)
 	if err != nil {
 		return nil, err
 	}

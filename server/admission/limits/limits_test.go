@@ -21,7 +21,7 @@ type ranges []corev1.LimitRangeItem
 
 func (ranges) Get(context.Context, string, string, string) (kinds.Object, error) { return nil, nil }
 
-func (r ranges) List(context.Context, string, string) ([]kinds.Object, error) {
+func (r ranges) List(context.Context, string, string, func([]byte) bool) ([]kinds.Object, error) {
 	return []kinds.Object{&corev1.LimitRange{Spec: corev1.LimitRangeSpec{Limits: r}}}, nil
 }
 

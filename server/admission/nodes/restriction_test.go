@@ -41,7 +41,9 @@ func (s stored) Get(_ context.Context, storage, _, name string) (kinds.Object, e
 	return nil, nil
 }
 
-func (s stored) List(context.Context, string, string) ([]kinds.Object, error) { return nil, nil }
+func (s stored) List(context.Context, string, string, func([]byte) bool) ([]kinds.Object, error) {
+	return nil, nil
+}
 
 var agent = &authx.Identity{Name: "system:node:n1", Groups: []string{"system:nodes"}}
 

@@ -23,7 +23,9 @@ func (o only) Get(context.Context, string, string, string) (kinds.Object, error)
 	return o.DeepCopyObject().(kinds.Object), nil
 }
 
-func (only) List(context.Context, string, string) ([]kinds.Object, error) { return nil, nil }
+func (only) List(context.Context, string, string, func([]byte) bool) ([]kinds.Object, error) {
+	return nil, nil
+}
 
 // TestEnforcedSecrets: whatever shows a pod the content of a secret must name one of its
 // account's, where the account says so.
@@ -118,7 +120,7 @@ func TestEnforcedSecrets(t *testing.T) {
 	}
 }
 
-// TestNoAccount: whoever takes the account away again is refused.
+// TestNoAccount: a plugin that removes the account again is refused.
 func TestNoAccount(t *testing.T) {
 	a := &admission.Attributes{Operation: admission.Create, Resource: &kinds.Resource{Plural: "pods"}, Namespace: "n", Name: "p", Object: pod()}
 	err := pods.ServiceAccount{Objects: only{&corev1.ServiceAccount{}}}.Validate(t.Context(), a)

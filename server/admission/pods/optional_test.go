@@ -23,7 +23,9 @@ func (n namespace) Get(context.Context, string, string, string) (kinds.Object, e
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: n}}, nil
 }
 
-func (namespace) List(context.Context, string, string) ([]kinds.Object, error) { return nil, nil }
+func (namespace) List(context.Context, string, string, func([]byte) bool) ([]kinds.Object, error) {
+	return nil, nil
+}
 
 // admit runs both halves of a plugin on a pod.
 func admit(t *testing.T, p admission.Plugin, pod, old *corev1.Pod) error {

@@ -113,7 +113,7 @@ func (p Priority) resolve(ctx context.Context, a *admission.Attributes, name *st
 // defaultClass returns the global default of the lowest value, where two servers have
 // let two in.
 func (p Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
-	list, err := admission.ListWhere(ctx, p.Objects, priorityStorage, "", mayBeDefault)
+	list, err := p.Objects.List(ctx, priorityStorage, "", mayBeDefault)
 	if err != nil {
 		return nil, err
 	}

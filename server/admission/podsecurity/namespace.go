@@ -94,7 +94,7 @@ func (p *Plugin) warnViolations(ctx context.Context, a *admission.Attributes, na
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	list, err := p.objects.List(ctx, "pods", namespace)
+	list, err := p.objects.List(ctx, "pods", namespace, nil)
 	if err != nil {
 		a.Warn("failed to list pods while checking new PodSecurity enforce level")
 		return

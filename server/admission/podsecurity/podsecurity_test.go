@@ -34,7 +34,7 @@ func (c cluster) Get(_ context.Context, _, _, name string) (kinds.Object, error)
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels}}, nil
 }
 
-func (c cluster) List(context.Context, string, string) ([]kinds.Object, error) {
+func (c cluster) List(context.Context, string, string, func([]byte) bool) ([]kinds.Object, error) {
 	var out []kinds.Object
 	for _, p := range c.pods {
 		out = append(out, p)

@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
 
-// asker notes what it is asked, and says one thing.
+// asker records questions, and always gives one answer.
 type asker struct {
 	asked []string
 	says  authx.Decision
@@ -47,7 +47,9 @@ func (p policies) Get(_ context.Context, storage, _, name string) (kinds.Object,
 	return vap(kind), nil
 }
 
-func (policies) List(context.Context, string, string) ([]kinds.Object, error) { return nil, nil }
+func (policies) List(context.Context, string, string, func([]byte) bool) ([]kinds.Object, error) {
+	return nil, nil
+}
 
 func kind(apiVersion, name string) *admissionregistrationv1.ParamKind {
 	return &admissionregistrationv1.ParamKind{APIVersion: apiVersion, Kind: name}

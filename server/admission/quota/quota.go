@@ -26,7 +26,7 @@ import (
 // Store reads and writes quotas.
 type Store interface {
 	// List is as in admission.Objects.
-	List(ctx context.Context, storage, namespace string) ([]kinds.Object, error)
+	List(ctx context.Context, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error)
 	// CatchUp waits until List includes the writes of all servers so far.
 	CatchUp(ctx context.Context) error
 	// SetStatus stores the status of a quota unless the quota has changed in the meantime.
@@ -93,7 +93,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 var errPatience = errors.New("resource quota evaluation timed out")
 
 func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.ResourceQuota, error) {
-	list, err := p.store.List(ctx, "resourcequotas", namespace)
+	list, err := p.store.List(ctx, "resourcequotas", namespace, nil)
 	if err != nil {
 		return nil, fmt.Errorf("error resolving quota: %w", err)
 	}

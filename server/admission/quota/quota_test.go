@@ -38,7 +38,7 @@ func storeOf(list ...*corev1.ResourceQuota) *store {
 	return s
 }
 
-func (s *store) List(context.Context, string, string) ([]kinds.Object, error) {
+func (s *store) List(context.Context, string, string, func([]byte) bool) ([]kinds.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []kinds.Object
@@ -411,7 +411,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestWaitingEnds: who gives up is not counted and holds nobody up.
+// TestWaitingEnds: a request that gives up is not counted, and delays no other.
 func TestWaitingEnds(t *testing.T) {
 	s := storeOf(limit("q", "pods", "5"))
 	p := quota.New(s, nil, quota.Rules{}, time.Now)

@@ -29,7 +29,7 @@ func (s stored) Get(_ context.Context, storage, _, name string) (kinds.Object, e
 	return nil, nil
 }
 
-func (s stored) List(_ context.Context, storage, _ string) (list []kinds.Object, _ error) {
+func (s stored) List(_ context.Context, storage, _ string, _ func([]byte) bool) (list []kinds.Object, _ error) {
 	for at, obj := range s {
 		if at == storage+"/"+obj.GetName() {
 			list = append(list, obj)
