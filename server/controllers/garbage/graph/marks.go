@@ -31,15 +31,6 @@ func (g *Graph) Unpark(fn func(Look)) {
 	})
 }
 
-// Referring calls fn with all objects that have owners.
-func (g *Graph) Referring(fn func(Look)) {
-	g.each(func(n *node) {
-		if n.owners != 0 {
-			fn(Look{n.id, n.namespace})
-		}
-	})
-}
-
 // Begin announces that all objects of a kind are set again. Those that were not when Lost is
 // called are gone.
 func (g *Graph) Begin(kind uint32) {
