@@ -153,15 +153,7 @@ func validateDaemonSetStrategy(s *appsv1.DaemonSetUpdateStrategy, path *field.Pa
 
 // A rolling update either takes pods away or adds some, never both and never neither.
 func validateRollingDaemonSet(r *appsv1.RollingUpdateDaemonSet, path *field.Path) field.ErrorList {
-	var unavailable, surge intstr.IntOrString
-	if r.MaxUnavailable != nil {
-		unavailable = *r.MaxUnavailable
-	}
-	if r.MaxSurge != nil {
-		surge = *r.MaxSurge
-	}
-	errs := rules.IntOrPercent(unavailable, path.Child("maxUnavailable"))
-	errs = append(errs, rules.IntOrPercent(surge, path.Child("maxSurge"))...)
+	unavailable, surge, errs := rollingAmounts(r.MaxUnavailable, r.MaxSurge, path)
 	errs = append(errs, rules.AtMostAll(unavailable, path.Child("maxUnavailable"))...)
 	errs = append(errs, rules.AtMostAll(surge, path.Child("maxSurge"))...)
 	takes, adds := rules.Amount(unavailable) != 0, rules.Amount(surge) != 0

@@ -128,15 +128,7 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) 
 }
 
 func validateRollingDeployment(r *appsv1.RollingUpdateDeployment, path *field.Path) field.ErrorList {
-	var unavailable, surge intstr.IntOrString
-	if r.MaxUnavailable != nil {
-		unavailable = *r.MaxUnavailable
-	}
-	if r.MaxSurge != nil {
-		surge = *r.MaxSurge
-	}
-	errs := rules.IntOrPercent(unavailable, path.Child("maxUnavailable"))
-	errs = append(errs, rules.IntOrPercent(surge, path.Child("maxSurge"))...)
+	unavailable, surge, errs := rollingAmounts(r.MaxUnavailable, r.MaxSurge, path)
 	if rules.Amount(unavailable) == 0 && rules.Amount(surge) == 0 {
 		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), rules.Shown(unavailable), "may not be 0 when `maxSurge` is 0"))
 	}

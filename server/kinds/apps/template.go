@@ -9,6 +9,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -141,4 +142,11 @@ func validateForever(s *corev1.PodSpec, kind string) field.ErrorList {
 			fmt.Sprintf("activeDeadlineSeconds in %s is not Supported", kind)))
 	}
 	return errs
+}
+
+// rollingAmounts returns the amounts of a rolling update, zero where they are absent, and checks their form.
+func rollingAmounts(maxUnavailable, maxSurge *intstr.IntOrString, path *field.Path) (unavailable, surge intstr.IntOrString, errs field.ErrorList) {
+	unavailable, surge = rules.Value(maxUnavailable), rules.Value(maxSurge)
+	errs = rules.IntOrPercent(unavailable, path.Child("maxUnavailable"))
+	return unavailable, surge, append(errs, rules.IntOrPercent(surge, path.Child("maxSurge"))...)
 }

@@ -11,7 +11,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	netutils "k8s.io/utils/net"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
@@ -133,24 +132,7 @@ func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path, addres
 		errs = append(errs, rules.Label(a.Hostname, path.Child("hostname"))...)
 	}
 	errs = append(errs, rules.Optional(a.NodeName, path.Child("nodeName"), rules.Subdomain)...)
-	return append(errs, routableIP(a.IP, path.Child("ip"))...)
-}
-
-// routableIP checks that an address can be reached from elsewhere.
-func routableIP(address string, path *field.Path) field.ErrorList {
-	ip := netutils.ParseIPSloppy(address)
-	if ip == nil {
-		return field.ErrorList{field.Invalid(path, address, "must be a valid IP address")}
-	}
-	var errs field.ErrorList
-	refuse := func(is bool, message string) {
-		errs = rules.InvalidIf(errs, is, path, address, message)
-	}
-	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", address))
-	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
-	refuse(ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-	refuse(ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-	return errs
+	return append(errs, rules.RoutableIP(a.IP, path.Child("ip"))...)
 }
 
 func validateEndpointPort(p *corev1.EndpointPort, named bool, path *field.Path) field.ErrorList {

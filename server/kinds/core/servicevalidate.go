@@ -36,7 +36,7 @@ func (r serviceRules) validate(s, old *corev1.Service) field.ErrorList {
 		if invalid := external.IP(ip, path); len(invalid) > 0 {
 			errs = append(errs, invalid...)
 		} else {
-			errs = append(errs, routableIP(ip, path)...)
+			errs = append(errs, rules.RoutableIP(ip, path)...)
 		}
 	}
 	if spec.Type == "" {

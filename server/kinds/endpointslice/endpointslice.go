@@ -226,7 +226,7 @@ func validateFamily(address, family string, p *field.Path) field.ErrorList {
 // validateAddress checks an address at p in the list at all.
 func (r sliceRules) validateAddress(address, family string, all, p *field.Path) field.ErrorList {
 	if !r.now {
-		return append(validateFamily(address, family, p), validateEndpointIP(address, p)...)
+		return append(validateFamily(address, family, p), rules.RoutableIP(address, p)...)
 	}
 	var errs field.ErrorList
 	if family == "IPv4" {
@@ -239,7 +239,7 @@ func (r sliceRules) validateAddress(address, family string, all, p *field.Path) 
 	}
 	ip := netutils.ParseIPSloppy(address)
 	errs = rules.InvalidIf(errs, (ip.To4() != nil) != (family == "IPv4"), all, address, "must be an "+family+" address")
-	return append(errs, validateEndpointIP(address, p)...)
+	return append(errs, rules.RoutableIP(address, p)...)
 }
 
 func (r sliceRules) validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
@@ -269,23 +269,6 @@ func (r sliceRules) validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.Addr
 	errs = append(errs, metavalidation.ValidateLabels(e.DeprecatedTopology, topology)...)
 	errs = append(errs, rules.Optional(e.Hostname, p.Child("hostname"), rules.Label)...)
 	return append(errs, rules.OptionalPtr(e.Hints, p.Child("hints"), validateHints)...)
-}
-
-// validateEndpointIP refuses addresses to which nothing can be sent.
-func validateEndpointIP(v string, p *field.Path) field.ErrorList {
-	ip := netutils.ParseIPSloppy(v)
-	if ip == nil {
-		return field.ErrorList{field.Invalid(p, v, "must be a valid IP address")}
-	}
-	var errs field.ErrorList
-	refuse := func(bad bool, message string) {
-		errs = rules.InvalidIf(errs, bad, p, v, message)
-	}
-	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", v))
-	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
-	refuse(ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-	refuse(ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-	return errs
 }
 
 func validateHints(h *discoveryv1.EndpointHints, p *field.Path) field.ErrorList {

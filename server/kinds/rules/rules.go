@@ -6,6 +6,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,6 +202,23 @@ func (a Addresses) CIDR(v string, path *field.Path) field.ErrorList {
 }
 
 func (a Addresses) kept(v string) bool { return a.Strict && a.Kept != nil && a.Kept.Has(v) }
+
+// RoutableIP checks that an address can be reached from elsewhere.
+func RoutableIP(address string, path *field.Path) field.ErrorList {
+	ip := netutils.ParseIPSloppy(address)
+	if ip == nil {
+		return field.ErrorList{field.Invalid(path, address, "must be a valid IP address")}
+	}
+	var errs field.ErrorList
+	refuse := func(is bool, message string) {
+		errs = rules.InvalidIf(errs, is, path, address, message)
+	}
+	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", address))
+	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+	refuse(ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+	refuse(ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+	return errs
+}
 
 // IPWarnings returns warnings about an address in an unusual form.
 func IPWarnings(v string, path *field.Path) []string {
