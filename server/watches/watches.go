@@ -18,28 +18,12 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/sqlstore"
 )
-
-// Objects is the part of objects.Store that watches use.
-type Objects interface {
-	// Watch starts a watcher of the changes after a revision.
-	Watch(p permits.Permit, at objects.Place, scope cache.Scope, after int64) (*cache.Watcher, error)
-	// WatchNow starts a watcher of the changes after the current objects, and returns these too.
-	WatchNow(p permits.Permit, at objects.Place, scope cache.Scope) (*cache.Watcher, *objects.Collection, error)
-	// Reach waits until memory has a revision; CatchUp waits for the newest revision of the store.
-	Reach(ctx context.Context, revision int64) error
-	CatchUp(ctx context.Context) error
-	// Each calls fn with the items of a collection that a filter selects.
-	Each(ctx context.Context, r *kinds.Resource, from *objects.Collection, f *cache.Filter, at cache.Position, fn func(*cache.Item) bool) error
-	// Selects reports whether a filter selects an item.
-	Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter, it *cache.Item) (bool, error)
-}
 
 // Measure counts and measures watches.
 type Measure interface {
@@ -56,7 +40,7 @@ type Measure interface {
 
 // Server serves watches. Its fields are set once, before the first request.
 type Server struct {
-	Objects Objects
+	Objects *objects.Store
 	Answers *answers.Answers           // encodes frames, and makes the initial events of many watches take turns
 	Sent    func(http2, detached bool) // is called as a watch begins; may be nil
 	Measure Measure                    // may be nil
@@ -67,8 +51,8 @@ type Server struct {
 }
 
 const (
-	// A watch without timeoutSeconds ends after one to two times this, unless Server.For
-	// says otherwise, so that watches spread over servers again.
+	// A watch without timeoutSeconds ends after one to two times this, unless Server.For sets it,
+	// so that watches spread over servers again.
 	usualDuration = 30 * time.Minute
 
 	// Bookmarks come this often, and this long before the end.
