@@ -85,7 +85,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 			return nil, err
 		}
 		c.at.Object = c.obj
-		if err := w.validate(ctx, c.at); err != nil {
+		if err := w.Admission.Validate(ctx, c.at); err != nil {
 			return nil, err
 		}
 		item, err := w.insert(ctx, req, c, extra)
@@ -120,7 +120,7 @@ func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) err
 		c.at.Name = c.obj.GetName()
 	}
 	c.at.Namespace = req.Resource.NamespaceOf(req.Namespace, c.at.Name)
-	if err := w.admit(ctx, c.at); err != nil {
+	if err := w.Admission.Admit(ctx, c.at); err != nil {
 		return err
 	}
 	warnAdmittedOwners(req, c.obj)
@@ -138,7 +138,7 @@ func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) err
 // prepareCreate resets the fields that a client may not set, and validates.
 func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Object) error {
 	s := &req.Resource.Storage.Strategy
-	stamp(obj, w.Now())
+	stamp(obj, w.Clock())
 	if s.PrepareForCreate != nil {
 		s.PrepareForCreate(ctx, obj)
 	}

@@ -78,9 +78,6 @@ const unreadVerb = "unsafe-delete-ignore-read-errors"
 
 // AuthorizeUnread authorizes the user of a request to delete its object although it cannot be read.
 func (w *Writer) AuthorizeUnread(ctx context.Context, req *Request) (permits.Permit, error) {
-	if w.Authorizer == nil {
-		return permits.Permit{}, apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
-	}
 	permit, reason, err := permits.Authorize(ctx, w.Authorizer, &authx.Attributes{
 		User: req.User, Verb: unreadVerb, Namespace: req.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
 		Resource: req.Resource.Plural, Name: req.Name, ResourceRequest: true,
@@ -202,10 +199,10 @@ func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, opt
 	}
 	a := req.attributes(admission.Delete, nil, obj) // without a name in the deletion of a collection
 	a.Options, a.DryRun = options, len(options.DryRun) > 0
-	if err := w.admit(ctx, a); err != nil {
+	if err := w.Admission.Admit(ctx, a); err != nil {
 		return err
 	}
-	return w.validate(ctx, a)
+	return w.Admission.Validate(ctx, a)
 }
 
 // newest is the revision up to which the cache must be complete before a precondition counts as failed. A
@@ -307,4 +304,4 @@ func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *c
 }
 
 // today is the time for marks of deletion.
-func (w *Writer) today() metav1.Time { return metav1.Time{Time: w.Now().UTC().Truncate(time.Second)} }
+func (w *Writer) today() metav1.Time { return metav1.Time{Time: w.Clock().UTC().Truncate(time.Second)} }

@@ -8,18 +8,14 @@ import (
 // recordOwner records the manager of a request as the owner of its changes; old is nil for a new object. If
 // ownership cannot be computed, the object is stored without managed fields.
 func (w *Writer) recordOwner(req *Request, obj, old kinds.Object) error {
-	if w.Owner == nil {
-		obj.SetManagedFields(nil)
-		return nil
-	}
 	return inServed(req.Resource, obj, old, func(obj, old kinds.Object) (err error) {
 		if old == nil {
-			err = w.Owner.AfterCreate(req.Resource, "", obj, req.Manager, w.Now())
+			err = w.Owner.AfterCreate(req.Resource, "", obj, req.Manager, w.Clock())
 		} else {
-			err = w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Now())
+			err = w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Clock())
 		}
 		if err != nil {
-			w.log().Debug("an object is stored without managed fields", "error", err)
+			w.Log.Debug("an object is stored without managed fields", "error", err)
 			obj.SetManagedFields(nil)
 		}
 		return nil
@@ -29,12 +25,8 @@ func (w *Writer) recordOwner(req *Request, obj, old kinds.Object) error {
 // Own records the sender of a body that is never stored, of a kind that r describes, as the owner of all its
 // fields.
 func (w *Writer) Own(r *kinds.Resource, sub string, obj kinds.Object, manager string) error {
-	if w.Owner == nil {
-		obj.SetManagedFields(nil)
-		return nil
-	}
 	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
-	return w.Owner.AfterCreate(r, sub, obj, manager, w.Now())
+	return w.Owner.AfterCreate(r, sub, obj, manager, w.Clock())
 }
 
 // inServed calls fn with the objects in r's version, and copies the managed fields back.

@@ -23,7 +23,7 @@ func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation
 	if m := a.Meta(); a.Name == "" && m != nil {
 		a.Name = m.GetName()
 	}
-	if err := w.admit(ctx, a); err != nil {
+	if err := w.Admission.Admit(ctx, a); err != nil {
 		return err
 	}
 	for _, check := range checks {
@@ -31,7 +31,7 @@ func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation
 			return err
 		}
 	}
-	return w.validate(ctx, a)
+	return w.Admission.Validate(ctx, a)
 }
 
 // Rewrite changes a stored object with fn, again after each conflict with another write. It does no

@@ -56,9 +56,6 @@ type Applied struct {
 
 // Apply merges a manager's configuration into an object, or creates it.
 func (w *Writer) Apply(ctx context.Context, req *Request, a *Applied) (*Outcome, error) {
-	if w.Owner == nil {
-		return nil, status.NotAllowed()
-	}
 	as := *req
 	as.applies = true
 	return w.Update(ctx, &as, &Change{
@@ -78,7 +75,7 @@ func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object
 			return nil, err
 		}
 	}
-	obj, clean, err := w.Owner.Apply(r, req.sub(), live, a.Body, req.Manager, a.Force, w.Now())
+	obj, clean, err := w.Owner.Apply(r, req.sub(), live, a.Body, req.Manager, a.Force, w.Clock())
 	if err != nil {
 		return nil, status.Show(err)
 	}

@@ -75,9 +75,6 @@ func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (
 // ApplyScale merges a manager's configuration of a Scale into that of an object. The merge determines the
 // number of replicas: if this manager no longer sets it, the value of its remaining owners stays.
 func (w *Writer) ApplyScale(ctx context.Context, req *Request, a *Applied) (*autoscalingv1.Scale, error) {
-	if w.Owner == nil {
-		return nil, status.NotAllowed()
-	}
 	var owners []metav1.ManagedFieldsEntry // of the last object that edit read
 	own := func(obj, _ kinds.Object) error {
 		obj.SetManagedFields(owners)
@@ -99,15 +96,13 @@ func (w *Writer) ApplyScale(ctx context.Context, req *Request, a *Applied) (*aut
 // scale updates an object through its Scale.
 func (w *Writer) scale(ctx context.Context, req *Request, sc *scaling) (*autoscalingv1.Scale, error) {
 	own := sc.own
-	if own == nil && w.Owner != nil {
+	if own == nil {
 		own = func(obj, old kinds.Object) error { return w.ownScale(req, obj, old) }
 	}
-	if own != nil {
-		sc.own = func(obj, old kinds.Object) error {
-			err := inServed(req.Resource, obj, old, own)
-			undate(obj, req.sub())
-			return err
-		}
+	sc.own = func(obj, old kinds.Object) error {
+		err := inServed(req.Resource, obj, old, own)
+		undate(obj, req.sub())
+		return err
 	}
 	sc.unadmitted = true // computeScale runs admission on the Scale
 	sc.Compute = func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
@@ -140,7 +135,7 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 	}
 	next.Namespace = obj.GetNamespace()
 	a := req.attributes(admission.Update, next, before)
-	if err := w.admit(ctx, a); err != nil {
+	if err := w.Admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}
 	if err := MatchNamespace(req, next); err != nil {
@@ -151,7 +146,7 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 			return nil, err
 		}
 	}
-	if err := w.validate(ctx, a); err != nil {
+	if err := w.Admission.Validate(ctx, a); err != nil {
 		return nil, err
 	}
 	if next.UID != "" && next.UID != obj.GetUID() {

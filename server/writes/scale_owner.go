@@ -21,7 +21,7 @@ func (w *Writer) ownScale(req *Request, obj, old kinds.Object) error {
 		obj.SetManagedFields(old.GetManagedFields())
 		return nil
 	}
-	if err := w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Now()); err != nil {
+	if err := w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Clock()); err != nil {
 		return err
 	}
 	if n, _ := m.Replicas(obj); n == 0 {

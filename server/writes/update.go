@@ -107,7 +107,7 @@ func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cac
 		return nil, err
 	}
 	if !ch.unadmitted {
-		if err := w.admit(ctx, req.attributes(admission.Update, obj, old)); err != nil {
+		if err := w.Admission.Admit(ctx, req.attributes(admission.Update, obj, old)); err != nil {
 			return nil, err
 		}
 		warnAdmittedOwners(req, obj)
@@ -125,7 +125,7 @@ func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cac
 		return nil, err
 	}
 	if !ch.unadmitted {
-		if err := w.validate(ctx, req.attributes(admission.Update, obj, old)); err != nil {
+		if err := w.Admission.Validate(ctx, req.attributes(admission.Update, obj, old)); err != nil {
 			return nil, err
 		}
 	}

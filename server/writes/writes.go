@@ -46,11 +46,11 @@ import (
 // Writer performs writes. Its fields are set once, before the first write.
 type Writer struct {
 	Objects    *objects.Store
-	Owner      Owner            // nil: no managed fields and no apply
-	Admission  Admission        // nil: no admission
-	Authorizer authx.Authorizer // of creates by update and of deletes unread; nil: denies all
-	Clock      func() time.Time // nil: time.Now
-	Log        *slog.Logger     // nil: slog.Default
+	Owner      Owner
+	Admission  Admission
+	Authorizer authx.Authorizer // of creates by update and of deletes unread
+	Clock      func() time.Time
+	Log        *slog.Logger
 	// Apart is the time for which watchers see an object marked for deletion that could be removed at once.
 	Apart time.Duration
 	// NeverPast keeps a shortened grace period from moving the deletionTimestamp into the past.
@@ -67,7 +67,7 @@ type Writer struct {
 type Owner interface {
 	AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error
 	AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error
-	// Apply merges patch into live, which is nil for a missing object and is not changed. clean says that the
+	// Apply merges patch into live, which is nil for a missing object and is not changed. clean means that the
 	// patch has no duplicate keys.
 	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (merged kinds.Object, clean bool, err error)
 	// ApplyScale merges a patch of a Scale into that of live, and returns it with the managed fields of live.
@@ -81,20 +81,6 @@ type Admission interface {
 	Validate(ctx context.Context, a *admission.Attributes) error
 }
 
-func (w *Writer) admit(ctx context.Context, a *admission.Attributes) error {
-	if w.Admission == nil {
-		return nil
-	}
-	return w.Admission.Admit(ctx, a)
-}
-
-func (w *Writer) validate(ctx context.Context, a *admission.Attributes) error {
-	if w.Admission == nil {
-		return nil
-	}
-	return w.Admission.Validate(ctx, a)
-}
-
 // stageSteps are the steps of a write's budget that preparing, validating and advising take, each. Their cost
 // grows with the object only, whose weight is bounded.
 const stageSteps = 100
@@ -102,21 +88,6 @@ const stageSteps = 100
 // goesOn returns an error if a write must stop before its next stage: its client has left, its deadline has
 // passed, or it has used all its steps.
 func goesOn(ctx context.Context) error { return kinds.Steps(ctx).Spend(ctx, stageSteps) }
-
-// Now returns the time by the writer's clock.
-func (w *Writer) Now() time.Time {
-	if w.Clock == nil {
-		return time.Now()
-	}
-	return w.Clock()
-}
-
-func (w *Writer) log() *slog.Logger {
-	if w.Log == nil {
-		return slog.Default()
-	}
-	return w.Log
-}
 
 // Waiting counts the writers in the queue of a key.
 func (w *Writer) Waiting(key sqlstore.Key) int { return w.queues.Waiting(key) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,7 @@ func newDeskOn(t *testing.T, driver sqlstore.Driver) *desk {
 	d := &desk{t: t, catalogue: catalogue, cache: c}
 	d.Writer = &writes.Writer{
 		Objects: objects.New(catalogue, store, c), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
-		Clock: func() time.Time { return noon },
+		Clock: func() time.Time { return noon }, Log: slog.New(slog.DiscardHandler),
 	}
 	return d
 }

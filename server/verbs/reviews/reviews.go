@@ -138,7 +138,7 @@ func whoAmI(h *verbs.Handler, c *verbs.Call) error {
 		return err
 	}
 	answer := &authenticationv1.SelfSubjectReview{TypeMeta: review.TypeMeta}
-	answer.CreationTimestamp = metav1.NewTime(h.Writes.Now())
+	answer.CreationTimestamp = metav1.NewTime(h.Writes.Clock())
 	answer.Status.UserInfo = authenticationv1.UserInfo{Username: c.User.Name, UID: c.User.UID, Groups: c.User.Groups}
 	for k, v := range c.User.Extra {
 		if answer.Status.UserInfo.Extra == nil {
