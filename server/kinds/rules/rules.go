@@ -211,7 +211,7 @@ func RoutableIP(address string, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	refuse := func(is bool, message string) {
-		errs = rules.InvalidIf(errs, is, path, address, message)
+		errs = InvalidIf(errs, is, path, address, message)
 	}
 	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", address))
 	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
