@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"math/rand"
 	"reflect"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,9 +51,30 @@ func sameDecode(t *testing.T, data []byte, newObject func() runtime.Object) {
 	}
 }
 
+// sameKind checks Kind against encoding/json.
+func sameKind(t *testing.T, data []byte) {
+	t.Helper()
+	got, err := fast.Kind(data)
+	if want, wantErr := standard.Kind(data); got != want || errText(err) != errText(wantErr) {
+		t.Fatalf("%q is %v %v, want %v %v", data, got, err, want, wantErr)
+	}
+}
+
+func TestKind(t *testing.T) {
+	for _, text := range []string{
+		`{"kind":"Pod","apiVersion":"v1"}`, ` { "apiVersion" : "apps/v1" , "spec" : { "kind" : "x" } , "kind" : "Deployment" } `, `{}`, `{"spec":[1,{"a":null}]}`,
+		`{"KIND":"A","apiversion":"b"}`, `{"kind":"A","Kind":"B"}`, `{"kind":"A","kind":null}`, `{"kind":null}`, `{"kind":1}`, `{"apiVersion":{}}`, `{"\u006bind":"A"}`, "{\"\u212aind\":\"A\"}",
+		`{"kind":"\u0041"}`, "{\"kind\":\"\xff\"}", `{"apiVersion":"a/b/c"}`, `{"apiVersion":"/"}`, `{"kind":"A"`, `{"kind":"A"}x`, `{"a":01}`, `{"a":[}`, `[]`, `null`, ``, ` `, `"kind"`,
+		strings.Repeat(`{"a":`, 10000) + "1" + strings.Repeat("}", 10000), strings.Repeat(`{"a":`, 10001) + "1" + strings.Repeat("}", 10001),
+	} {
+		sameKind(t, []byte(text))
+	}
+}
+
 // sameTree checks decoding into an Unstructured against the decoding of a map.
 func sameTree(t *testing.T, data []byte) {
 	t.Helper()
+	sameKind(t, data)
 	got := &unstructured.Unstructured{}
 	gotProblems, gotErr := fast.Decode(data, got, codecs.Strict)
 	want := map[string]any{}

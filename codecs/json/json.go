@@ -43,7 +43,12 @@ func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
 }
 
 // Kind reads kind and apiVersion. Unlike all other fields these two match in any case.
-func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
+func (c Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
+	if c.fastPathEnabled() {
+		if gvk, ok := scanKind(data); ok {
+			return gvk, nil
+		}
+	}
 	// The shape of this struct is part of the error text.
 	findKind := struct {
 		APIVersion string `json:"apiVersion,omitempty"`
