@@ -9,6 +9,7 @@ package budget
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -22,8 +23,8 @@ const leastShare = 2 * Memory
 // Small is the weight of a body that need not wait, and is not worth a closer look.
 const Small = 8 << 20
 
-// askEvery is the number of steps between checks of the context.
-const askEvery = 4096
+// askEvery is the number of steps between checks of the context, at which other goroutines may continue.
+const askEvery = 1024
 
 // Budget is the remaining part of the bound for one piece of work. A nil Budget is unlimited. It is for one
 // goroutine.
@@ -32,6 +33,7 @@ type Budget struct {
 	what  string
 	left  int64
 	until int64 // check ctx when no more than this is left
+	asked bool  // ctx has been checked
 }
 
 // New returns the budget of a part of a request. what names it in the error, as in "the merge patch needs too much
@@ -55,6 +57,10 @@ func (b *Budget) Spend(n int) error {
 		return TooMuch("%s needs too much work", b.what)
 	}
 	b.until = b.left - askEvery
+	if b.asked { // much work, which otherwise keeps a processor for ten milliseconds at a time
+		runtime.Gosched()
+	}
+	b.asked = true
 	return b.ctx.Err()
 }
 

@@ -148,9 +148,11 @@ func (pl *plans) sliceEncoder(t reflect.Type) encoder {
 				dst = append(dst, ',')
 			}
 			var err error
+			before := len(dst)
 			if dst, err = elem(dst, unsafe.Add(s.data, uintptr(i)*size)); err != nil {
 				return dst, err
 			}
+			yield(before, len(dst))
 		}
 		return append(dst, ']'), nil
 	}
@@ -199,11 +201,12 @@ func appendMap[V any](dst []byte, m map[string]V, value func([]byte, *V) ([]byte
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, k), ':')
-		v := m[k]
+		v, before := m[k], len(dst)
 		var err error
 		if dst, err = value(dst, &v); err != nil {
 			return dst, err
 		}
+		yield(before, len(dst))
 	}
 	return append(dst, '}'), nil
 }

@@ -49,9 +49,11 @@ func appendTree(dst []byte, v any) ([]byte, error) {
 				dst = append(dst, ',')
 			}
 			var err error
+			before := len(dst)
 			if dst, err = appendTree(dst, item); err != nil {
 				return dst, err
 			}
+			yield(before, len(dst))
 		}
 		return append(dst, ']'), nil
 	}

@@ -67,6 +67,7 @@ func (s *source) object(value func(name string) bool) bool {
 		if !ok || !value(name) {
 			return -1, false
 		}
+		yield(at, s.at)
 		return s.at, true
 	}))
 	s.depth--
@@ -82,6 +83,7 @@ func (s *source) array(element func() bool) bool {
 		if s.at = at; !element() {
 			return -1, false
 		}
+		yield(at, s.at)
 		return s.at, true
 	}))
 	s.depth--

@@ -115,22 +115,23 @@ func (a *Answers) write(q *Request, mediaType string, code int, data []byte) err
 	q.Done()
 	header := q.W.Header()
 	header.Set("Content-Type", mediaType)
+	var w io.Writer = q.W
 	if len(data) > framing.CompressFrom && a.Compress && framing.AcceptsGzip(q.R) {
 		body := framing.NewBody(q.W, q.R, code, true)
-		_, _ = body.Write(data)
-		_ = body.Close()
-		return nil
+		defer func() { _ = body.Close() }()
+		w = body
+	} else {
+		header.Set("Content-Length", strconv.Itoa(len(data)))
+		q.W.WriteHeader(code)
 	}
-	header.Set("Content-Length", strconv.Itoa(len(data)))
-	q.W.WriteHeader(code)
 	for len(data) > maxKept { // in pieces, between which short requests get the processor
-		if _, err := q.W.Write(data[:Chunk]); err != nil {
+		if _, err := w.Write(data[:Chunk]); err != nil {
 			return nil // the client has disconnected
 		}
 		data = data[Chunk:]
 		runtime.Gosched()
 	}
-	_, _ = q.W.Write(data) // an error means that the client has disconnected
+	_, _ = w.Write(data) // an error means that the client has disconnected
 	return nil
 }
 
