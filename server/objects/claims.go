@@ -73,7 +73,7 @@ func (s *Store) takeOp(ctx context.Context, st *kinds.Storage, cl *kinds.Claim) 
 		return op, nil
 	}
 	var err error
-	op.Value, err = s.Encode(ctx, s.catalogue.ByStorage(cl.Pool), cl.Object)
+	op.Value, err = s.Encode(ctx, s.catalogue.ByStorage(cl.Pool), cl.Object, 0)
 	return op, err
 }
 

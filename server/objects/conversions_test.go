@@ -50,7 +50,7 @@ func TestConversionsEndWithTheRequest(t *testing.T) {
 	s := objects.New(nil, nil, cache.New(nil))
 	for what, convert := range map[string]func() error{
 		"reading for a write": func() error { _, err := s.Decode(ctx, r, item); return err },
-		"storing":             func() error { _, err := s.Encode(ctx, r, obj()); return err },
+		"storing":             func() error { _, err := s.Encode(ctx, r, obj(), 0); return err },
 		"showing":             func() error { _, err := s.JSON(ctx, r, item); return err },
 		"showing a page":      func() error { return s.Convert(ctx, r, []*cache.Item{item}) },
 	} {

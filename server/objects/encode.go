@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
@@ -24,8 +25,9 @@ var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxScratch = 512 << 10 // the largest buffer that returns to the pool
 
-// Encode returns the bytes to store. It removes the resourceVersion of obj, and may change it in other ways.
-func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
+// Encode returns the bytes to store, about so many; 0: unknown. It removes the resourceVersion of obj, and may change it in
+// other ways.
+func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object, about int) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -38,16 +40,26 @@ func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	if err != nil {
 		return nil, status.Show(err)
 	}
+	value, err := s.encoded(obj, about)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
+	}
+	return value, nil
+}
+
+// encoded returns an object as JSON. A buffer that grows to a large object would take five times its memory, so a large one is
+// encoded into a buffer of its size.
+func (s *Store) encoded(obj kinds.Object, about int) ([]byte, error) {
+	if budget.Large(about) {
+		return s.cache.JSON().Append(make([]byte, 0, about+about/32), obj)
+	}
 	scratch := scratches.Get().(*[]byte)
 	data, err := s.cache.JSON().Append((*scratch)[:0], obj)
 	value := bytes.Clone(data)
 	if *scratch = data; cap(data) <= maxScratch {
 		scratches.Put(scratch)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
-	}
-	return value, nil
+	return value, err
 }
 
 // Unstored makes an item of bytes from Encode, for the answer to a write that stores nothing: the client gets

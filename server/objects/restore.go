@@ -82,7 +82,7 @@ func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) 
 	if err != nil {
 		return nil, err
 	}
-	return s.Encode(ctx, r, now[0])
+	return s.Encode(ctx, r, now[0], len(value))
 }
 
 // restore rewrites a row, if it has not changed since it was read.

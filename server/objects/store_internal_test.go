@@ -312,7 +312,7 @@ func TestEncodedIsOwned(t *testing.T) {
 	encode := func(name string) []byte {
 		obj := &corev1.Service{}
 		obj.Name = name
-		value, err := b.Encode(t.Context(), b.services, obj)
+		value, err := b.Encode(t.Context(), b.services, obj, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -156,7 +156,7 @@ func (r *Reader) builtin(ctx context.Context, at located, row sqlstore.Row, plai
 	if d, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
 		r.customs.defined(d)
 	}
-	if row.Value, err = r.objects.Encode(ctx, home, obj); err != nil {
+	if row.Value, err = r.objects.Encode(ctx, home, obj, 0); err != nil {
 		return Outcome{}, err
 	}
 	if row.Value, err = integrity.Read(r.json, home, &row); err != nil {

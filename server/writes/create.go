@@ -183,7 +183,7 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	if f := r.Storage.Complete; f != nil {
 		f(c.obj)
 	}
-	value, err := w.Objects.Encode(ctx, r, c.obj)
+	value, err := w.Objects.Encode(ctx, r, c.obj, 0)
 	if err == nil && req.DryRun {
 		return w.Objects.Unstored(at, 0, sent, value), nil
 	}
@@ -206,7 +206,7 @@ func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value 
 		return value, err
 	}
 	obj.SetManagedFields(nil)
-	if value, err = w.Objects.Encode(ctx, req.Resource, obj); err != nil {
+	if value, err = w.Objects.Encode(ctx, req.Resource, obj, len(value)); err != nil {
 		return nil, err
 	}
 	return value, w.Objects.CheckSize(value, live)

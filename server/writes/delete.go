@@ -256,7 +256,7 @@ func checkTerminal(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions)
 // mark stores the object with its deletion marks. A dry run stores nothing.
 func (w *Writer) mark(ctx context.Context, req *Request, d *Deletion, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
 	rv := obj.GetResourceVersion()
-	value, err := w.Objects.Encode(ctx, req.Resource, obj)
+	value, err := w.Objects.Encode(ctx, req.Resource, obj, item.Size())
 	obj.SetResourceVersion(rv)
 	if err != nil {
 		return nil, err

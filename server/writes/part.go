@@ -76,7 +76,7 @@ func (w *Writer) tryRewrite(ctx context.Context, req *Request, at objects.Place,
 }
 
 func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, item *cache.Item, obj kinds.Object) error {
-	value, err := w.Objects.Encode(ctx, at.Resource, obj)
+	value, err := w.Objects.Encode(ctx, at.Resource, obj, item.Size())
 	if err != nil {
 		return err
 	}

@@ -237,13 +237,13 @@ func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *ca
 // encode returns the bytes to store. If they differ from the stored ones only in times of managed fields, it
 // keeps those times.
 func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) ([]byte, error) {
-	value, err := w.Objects.Encode(ctx, req.Resource, obj)
+	value, err := w.Objects.Encode(ctx, req.Resource, obj, item.Size())
 	was, fields := old.GetManagedFields(), obj.GetManagedFields()
 	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() || !alikeAround(item.JSON(), value) {
 		return value, err
 	}
 	obj.SetManagedFields(was)
-	same, err := w.Objects.Encode(ctx, req.Resource, obj)
+	same, err := w.Objects.Encode(ctx, req.Resource, obj, item.Size())
 	if err != nil || objects.Unchanged(item, same) {
 		return same, err
 	}
