@@ -31,8 +31,9 @@ type Patch struct {
 
 // Change makes the patched object, neither defaulted nor validated. kind is the
 // kind that current is an object of, encoded its JSON form in that version; nil
-// makes Change encode it. current is not changed. The warnings are unknown and
-// duplicate fields under codecs.Warn; under codecs.Strict they are an error.
+// makes Change encode it. current is not changed. The patched object may share
+// values other than metadata with a current that has no Go type. The warnings are
+// unknown and duplicate fields under codecs.Warn; under codecs.Strict they are an error.
 //
 // Errors: 400 for a body that is no patch, 413 for too many operations, 422 for a
 // patch that does not fit the object or makes it something else; plain errors for
@@ -44,6 +45,9 @@ func (p *Patch) Change(ctx context.Context, kind schema.GroupVersionKind, curren
 			out.GetObjectKind().SetGroupVersionKind(kind)
 			return out, nil, nil
 		}
+	}
+	if out, ok := p.mergeTree(ctx, current, encoded); ok {
+		return out, nil, nil
 	}
 	if p.Type == codecs.PatchStrategic {
 		return p.changeTree(ctx, kind, current)

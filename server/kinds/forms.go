@@ -26,6 +26,9 @@ type Schema interface {
 	// Coerce drops the fields of a client's object that the version does not have, and returns their paths.
 	// Errors concern invalid metadata.
 	Coerce(obj Object) (unknown []string, err error)
+	// Settled reports that Coerce removes no field of a client's object outside of metadata, and that defaults add none. It may
+	// return false even so.
+	Settled(obj Object) bool
 	// CoerceMerged is Coerce for the result of an apply, whose nulls validation checks.
 	CoerceMerged(obj Object) error
 	// Clean reports whether bytes stored at a revision are, unchanged, an object of this version.
@@ -46,6 +49,9 @@ type AsStored struct{}
 
 // Coerce implements Schema.
 func (AsStored) Coerce(Object) ([]string, error) { return nil, nil }
+
+// Settled implements Schema.
+func (AsStored) Settled(Object) bool { return false }
 
 // CoerceMerged implements Schema.
 func (AsStored) CoerceMerged(Object) error { return nil }
@@ -82,6 +88,9 @@ func (r *Resource) Ready(ctx context.Context, user string) error {
 
 // Coerce drops the fields of a client's object that the version does not have; see Schema.
 func (r *Resource) Coerce(obj Object) (unknown []string, err error) { return r.schema().Coerce(obj) }
+
+// Settled reports that Coerce removes no field outside of metadata, and that defaults add none; see Schema.
+func (r *Resource) Settled(obj Object) bool { return r.schema().Settled(obj) }
 
 // CoerceMerged is Coerce for the result of an apply; see Schema.
 func (r *Resource) CoerceMerged(obj Object) error { return r.schema().CoerceMerged(obj) }

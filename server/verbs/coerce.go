@@ -24,6 +24,16 @@ func coerced(from codecs.Codec, r *kinds.Resource) codecs.Codec {
 	return coercing{from, r}
 }
 
+// Settle implements the interface of package apply for merge patches.
+func (c coercing) Settle(obj runtime.Object) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || !c.r.Settled(u) {
+		return false
+	}
+	unknown, err := c.r.Coerce(u)
+	return err == nil && len(unknown) == 0
+}
+
 // Decode implements codecs.Codec.
 func (c coercing) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
 	problems, err := c.Codec.Decode(data, obj, s)

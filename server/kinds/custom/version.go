@@ -46,6 +46,11 @@ func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
 	return unknown, err
 }
 
+// Settled implements kinds.Schema.
+func (v *Version) Settled(obj kinds.Object) bool {
+	return obj.GetObjectKind().GroupVersionKind() == v.gvk && v.Schema().Settled(tree(obj))
+}
+
 // dropAll leaves only the fields that every version has in an object, and returns the names of the others.
 func dropAll(obj map[string]any) (dropped []string) {
 	for _, name := range slices.Sorted(maps.Keys(obj)) {

@@ -21,6 +21,13 @@ func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 	return s.coerce(obj, true, false, true)
 }
 
+// Settled reports that Coerce removes no field of an object outside of metadata, that Default sets none, and that neither
+// refuses it as too much work. It may return false even so.
+func (s *Schema) Settled(obj map[string]any) bool {
+	return s.broken == nil && !s.embedded && s.precheck.fits(obj) == nil &&
+		(s.preserve || s.precheck.isPruned(obj, true)) && s.precheck.isDefaulted(obj)
+}
+
 // CoerceMeta is Coerce for the metadata of an object whose kind has no schema.
 func CoerceMeta(of release.Version, obj map[string]any) (unknown []string, err error) {
 	return coerceMeta(of, obj, true, false)

@@ -2,6 +2,7 @@ package structural
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"testing"
 
@@ -56,7 +57,7 @@ func FuzzPrecheck(f *testing.F) {
 		}
 		slow := *s
 		slow.embedded = true // it asks the library
-		want := runtime.DeepCopyJSON(obj)
+		want, before, settled := runtime.DeepCopyJSON(obj), runtime.DeepCopyJSON(obj), s.Settled(obj)
 		lost, err := s.Coerce(obj)
 		lostSlowly, errSlowly := slow.Coerce(want)
 		if (err == nil) != (errSlowly == nil) || len(lost) != len(lostSlowly) {
@@ -66,6 +67,9 @@ func FuzzPrecheck(f *testing.F) {
 			return
 		}
 		s.Default(obj)
+		if s.precheck.convertIntegers(before); settled && !sameValues(before, obj) {
+			t.Errorf("%s, %s: settled, but it becomes %v", schema, value, obj)
+		}
 		defaulting.Default(want, s.tree)
 		if !reflect.DeepEqual(obj, want) {
 			t.Errorf("%s, %s: made %v, the library %v", schema, value, obj, want)
@@ -76,6 +80,14 @@ func FuzzPrecheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+// sameValues compares the fields outside of the metadata.
+func sameValues(a, b map[string]any) bool {
+	a, b = maps.Clone(a), maps.Clone(b)
+	delete(a, "metadata")
+	delete(b, "metadata")
+	return reflect.DeepEqual(a, b)
 }
 
 // FuzzMeta compares the fast path for metadata with reading and writing it.

@@ -83,6 +83,30 @@ properties:
       pod: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: object, properties: {x: {type: string}}}}}
 `
 
+// TestSettled: objects that Coerce or Default would change.
+func TestSettled(t *testing.T) {
+	s := schema(t, strings.ReplaceAll(pruned, "x-kubernetes-embedded-resource", "nullable"))
+	for text, want := range map[string]bool{
+		"{spec: {size: 1, note: null, free: {w: {z: 1}}, labels: {a: b}, list: [{num: 2}]}}": true,
+		"{kind: A, metadata: {odd: 1}}":            true,
+		"{spec: {}}":                               false,
+		"{spec: {size: null}}":                     false,
+		"{spec: {size: 1, gone: null}}":            false,
+		"{spec: {size: 1, list: [{}]}}":            false,
+		"{spec: {size: 1, labels: {a: null}}}":     false,
+		"{spec: {size: 1, more: 1}}":               false,
+		"{spec: {size: 1, free: {inner: {b: r}}}}": false,
+		"{more: 1}": false,
+	} {
+		if got := s.Settled(object(t, text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if schema(t, pruned).Settled(object(t, "{}")) {
+		t.Error("a schema with embedded resources")
+	}
+}
+
 func TestCoerceAndDefault(t *testing.T) {
 	s := schema(t, pruned)
 	for _, c := range []struct{ obj, want, unknown string }{
