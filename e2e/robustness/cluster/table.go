@@ -99,14 +99,14 @@ func (t *Table) Poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holders, err := t.readLeads(ctx, tx)
+	holders, clock, err := t.readLeads(ctx, tx)
 	if err != nil {
 		return err
 	}
 	read := t.now() // what the snapshot has came before this, maybe long after at
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lead(holders, read)
+	t.lead(holders, clock, read)
 	t.floors = append(t.floors, history.Floor{At: at, Revision: floor, Past: uint64(floors.Of(""))})
 	if t.current == nil || floor > t.last {
 		live, err := t.rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted`)
@@ -154,39 +154,39 @@ func (t *Table) Poll(ctx context.Context) error {
 	return nil
 }
 
-// lead is the holder of a lead, and for how long it has it unless it is renewed.
+// lead is the holder of a lead, and until when it has it unless it renews it.
 type lead struct {
 	holder string
-	left   time.Duration
+	until  time.Time
 }
 
-// readLeads reads the leads of servers that share PostgreSQL.
-func (t *Table) readLeads(ctx context.Context, tx *sql.Tx) (map[string]lead, error) {
+// readLeads reads the leads of servers that share PostgreSQL, and its clock.
+func (t *Table) readLeads(ctx context.Context, tx *sql.Tx) (found map[string]lead, clock time.Time, err error) {
 	if t.c.Postgres() == nil {
-		return nil, nil
+		return nil, clock, nil
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT name, holder, extract(epoch FROM until - clock_timestamp())::float8 FROM kv_lead`)
+	rows, err := tx.QueryContext(ctx, `SELECT name, holder, until, clock_timestamp() FROM kv_lead`)
 	if err != nil {
-		return nil, err
+		return nil, clock, err
 	}
 	defer rows.Close()
-	found := map[string]lead{}
+	found = map[string]lead{}
 	for rows.Next() {
-		var name, holder string
-		var left float64
-		if err := rows.Scan(&name, &holder, &left); err != nil {
-			return nil, err
+		var name string
+		var l lead
+		if err := rows.Scan(&name, &l.holder, &l.until, &clock); err != nil {
+			return nil, clock, err
 		}
-		found[name] = lead{holder, time.Duration(left * float64(time.Second))}
+		found[name] = l
 	}
-	return found, rows.Err()
+	return found, clock, rows.Err()
 }
 
 // lead notes which leads have other holders than before.
-func (t *Table) lead(holders map[string]lead, at time.Duration) {
+func (t *Table) lead(holders map[string]lead, clock time.Time, at time.Duration) {
 	for name, now := range holders {
 		if was, ok := t.holders[name]; ok && was.holder != now.holder {
-			t.leads = append(t.leads, history.Lead{At: at, Name: name, From: was.holder, To: now.holder, Left: was.left})
+			t.leads = append(t.leads, history.Lead{At: at, Name: name, From: was.holder, To: now.holder, Left: was.until.Sub(clock)})
 		}
 	}
 	t.holders = holders

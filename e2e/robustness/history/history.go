@@ -191,7 +191,7 @@ type Lead struct {
 	Name string        `json:"n"`
 	From string        `json:"from"`
 	To   string        `json:"to"`
-	Left time.Duration `json:"left"` // for how long the former holder had it, when that was read last
+	Left time.Duration `json:"left"` // for how long the former holder had it when the other was found, as it renewed it last
 }
 
 func (l *Lead) String() string {

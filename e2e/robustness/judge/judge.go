@@ -157,10 +157,10 @@ func (j *judge) table() {
 	}
 }
 
-// Bounds of a lead that is taken from its holder: the holder had it for so long when that was read last, and nothing kept
-// servers from running, or from their database, for so long before. Once may be a machine that stood still.
+// Bounds of a lead that is taken from its holder: the holder had it for longer than that when another one was found, and
+// nothing kept servers from running, or from their database, for so long before. Once may be a machine that stood still.
 const (
-	leadLeft = 2 * time.Second
+	leadLeft = 100 * time.Millisecond
 	leadCalm = 4 * time.Second
 	leadOnce = 1
 )

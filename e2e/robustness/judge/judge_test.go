@@ -37,10 +37,12 @@ func row(name string, created uint64, s history.State) history.Row {
 	return history.Row{Revision: s.Version, Key: key(name), Created: created, State: &s}
 }
 
-// taken has leads taken from holders that had them for long enough.
-func taken(r *history.Round, times int) {
+// taken has leads taken from holders that have renewed them.
+func taken(r *history.Round, times int) { takenLeft(r, times, time.Second) }
+
+func takenLeft(r *history.Round, times int, left time.Duration) {
 	for range times {
-		r.Leads = append(r.Leads, history.Lead{At: 10 * time.Second, Name: "compactor", From: "a", To: "b", Left: 4 * time.Second})
+		r.Leads = append(r.Leads, history.Lead{At: 10 * time.Second, Name: "compactor", From: "a", To: "b", Left: left})
 	}
 }
 
@@ -315,8 +317,9 @@ func TestProperties(t *testing.T) {
 		"a delete with the UID of no object": {func(r *history.Round) {
 			r.Ops = append(r.Ops, &history.Op{ID: "never", Kind: history.Delete, Never: true, Key: key("register-a"), Outcome: history.OK, Call: ms, Return: 2 * ms})
 		}, "writes"},
-		"leads taken from holders that renew them": {func(r *history.Round) { taken(r, 2) }, "leads"},
-		"a lead taken while a machine stood still": {func(r *history.Round) { taken(r, 1) }, ""},
+		"leads taken from holders that renew them":    {func(r *history.Round) { taken(r, 2) }, "leads"},
+		"leads taken from holders that were too late": {func(r *history.Round) { takenLeft(r, 2, -time.Millisecond) }, ""},
+		"a lead taken while a machine stood still":    {func(r *history.Round) { taken(r, 1) }, ""},
 		"leads taken from holders that had been killed": {func(r *history.Round) {
 			taken(r, 2)
 			r.Faults = []*history.Fault{{Name: "kill", Store: true, Begin: 8 * time.Second, End: 9 * time.Second}}
