@@ -115,5 +115,10 @@ func (d *Driver) Reconnect() { d.pool.Reset() }
 // Synchronous reports whether commits wait for a standby, as far as known.
 func (d *Driver) Synchronous() bool { return d.line.synchronous.Load() }
 
+// Change runs a transaction of a method of History.
+func (d *Driver) Change(ctx context.Context, fn func() error) error {
+	return d.change(ctx, func(pgx.Tx) error { return fn() })
+}
+
 // CheckPrimaries asks all hosts of the URL.
 func (d *Driver) CheckPrimaries(ctx context.Context) { d.checkPrimaries(ctx) }

@@ -89,7 +89,16 @@ func (d *Driver) fence(ctx context.Context, tx pgx.Tx, name string) error {
 		return sqlstore.ErrLeadLost
 	}
 	var holder string
-	if err := tx.QueryRow(ctx, qLeader, name).Scan(&holder); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	b := &pgx.Batch{}
+	// The transaction of a process that was stopped ends, as nobody can take the lead before.
+	b.Queue(fmt.Sprintf(qLeaderWaits, max(1, d.cfg.LeadFor.Milliseconds())))
+	b.Queue(qLeader, name).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(&holder); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return nil
+	})
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
 	if holder != t.holder {

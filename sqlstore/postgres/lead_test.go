@@ -75,6 +75,36 @@ func TestLeadOutlivesASession(t *testing.T) {
 	}
 }
 
+// TestLeaderStopsInATransaction: a transaction on behalf of a lead that its process does not end keeps the lead from others for
+// no longer than a lead lasts.
+func TestLeaderStopsInATransaction(t *testing.T) {
+	t.Parallel()
+	proxy, direct, d := behindProxy(t, postgres.Config{StatementTimeout: forever})
+	other := direct.Open(t)
+	wantLead(t, d, "work")
+	inside, moved, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- d.Change(sqlstore.WithLead(t.Context(), "work"), func() error {
+			close(inside)
+			select {
+			case <-moved:
+				return nil
+			case <-t.Context().Done():
+				return t.Context().Err()
+			}
+		})
+	}()
+	<-inside
+	proxy.Stall()
+	defer proxy.Go()
+	wantLead(t, other, "work")
+	proxy.Go()
+	close(moved)
+	if err := <-done; err == nil {
+		t.Error("a transaction of the former leader is committed")
+	}
+}
+
 // TestAStoppedLeaderWritesNothing: another process has taken the lead over, and its former holder does not know it.
 func TestAStoppedLeaderWritesNothing(t *testing.T) {
 	t.Parallel()

@@ -286,6 +286,7 @@ WHERE kv_lead.name = own.name RETURNING kv_lead.name`
 	qLeaders      = `SELECT name, holder, until, ` + waitsForStandby + ` FROM kv_lead ORDER BY name`
 	qSynchronous  = `SELECT ` + waitsForStandby
 	qLeader       = `SELECT holder FROM kv_lead WHERE name = $1 FOR KEY SHARE`
+	qLeaderWaits  = `SET LOCAL idle_in_transaction_session_timeout = %d`
 	qUnlead       = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
 	// In a batch, behind the writers' lock, which each change of a holder takes: it ends the batch (division by zero) if one of
 	// the leads is another process's.
