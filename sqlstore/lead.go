@@ -8,7 +8,7 @@ import (
 // CompactorLead is the name under which one server compacts a store.
 const CompactorLead = "compactor"
 
-const leadEvery = 250 * time.Millisecond // interval at which a server that does not lead tries to
+const leadEvery = 100 * time.Millisecond // interval at which a server that does not lead tries to
 
 type leadKey struct{}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -118,6 +119,29 @@ func (d *Driver) Synchronous() bool { return d.line.synchronous.Load() }
 // Change runs a transaction of a method of History.
 func (d *Driver) Change(ctx context.Context, fn func() error) error {
 	return d.change(ctx, func(pgx.Tx) error { return fn() })
+}
+
+// Occupy acquires all connections of the pool that come free within a while.
+func (d *Driver) Occupy(ctx context.Context) (free func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	var all []*pgxpool.Conn
+	free = func() {
+		for _, c := range all {
+			c.Release()
+		}
+	}
+	for {
+		c, err := d.pool.Acquire(ctx)
+		if err != nil && ctx.Err() != nil {
+			return free, nil
+		}
+		if err != nil {
+			free()
+			return nil, err
+		}
+		all = append(all, c)
+	}
 }
 
 // CheckPrimaries asks all hosts of the URL.

@@ -3,16 +3,11 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // leads are the leads of this process, and its knowledge of those of other processes.
@@ -21,23 +16,63 @@ import (
 //   - as soon as its holder's session is known to be gone: the connection that listens for notifications has
 //     a shared advisory lock whose key is the holder's nonce, and the kernel closes it when the process is
 //     killed;
-//   - when the row was not renewed for longer than LeadFor, as each process measures by itself, independent
+//   - when the row was not renewed for as long as its holder said, as each process measures by itself, independent
 //     of the clock of the database. This also works through poolers, and for a holder that hangs.
+//
+// A holder gives its leads up by its own monotonic clock before others may take them: at 6/7 of that time after the start of
+// the last renewal that was acknowledged. So a lead moves within LeadFor, two looks and a transaction, two seconds by
+// default, and never to a second holder while the first one's clock runs.
+//
+// Where the database answers slowly, leads move slowly rather than often: the terms of a process are at least four times as
+// long as its calls take, up to longest, and each look adds at most lookCounts to the time for which a row stood. So a
+// holder has time for a renewal also after another process, or all of them, stood still.
 //
 // A holder that was stopped and does not know yet that it lost the lead changes nothing: every transaction on
 // behalf of a lead verifies its row. See Driver.fence.
 type leads struct {
+	table   leadTable
+	nonce   string        // of this process
+	lasts   time.Duration // how long its rows stand at least: Config.LeadFor
+	loops   *sync.WaitGroup
+	closing <-chan struct{}
+	log     *slog.Logger
+	looks   chan struct{} // the place of the caller that reads the rows
+	taking  chan struct{} // the place of the caller that takes leads
+	more    chan struct{} // has the loop renew at once
+
 	mu    sync.Mutex
 	taken int64            // how many terms this process has had
 	held  map[string]*term // its leads now, by name
 	loop  bool             // renews them
 	seen  map[string]row   // all rows, by name, as of looked
-	looks chan struct{}    // the place of the caller that reads the rows
+	takes []*take          // of callers that wait for the place
 
-	looked  time.Time
+	calls   time.Duration // how long calls of table take, on average
+	looked  time.Time     // when the rows were last read
+	tried   time.Time     // the same, also without success
+	failed  error         // of that
 	session chan struct{} // closed once the first session has its lock; nil: none is being made
 	had     bool          // session is closed
 	ready   bool          // the session has its lock now
+}
+
+// leadTable is kv_lead.
+type leadTable interface {
+	// look returns all rows, and the keys of the sessions of other processes that are gone.
+	look(ctx context.Context) (found map[string]row, gone map[int64]bool, err error)
+	// take takes leads whose rows have not changed, in one transaction.
+	take(ctx context.Context, all []*take) error
+	// renewals returns a session for renewals.
+	renewals() renewals
+	// drop removes a row, unless it has another holder.
+	drop(name, holder string)
+}
+
+// renewals renew rows, for one goroutine.
+type renewals interface {
+	// renew returns the names of the rows that it has renewed. The others have other holders.
+	renew(ctx context.Context, held map[string]*term) (renewed map[string]bool, err error)
+	end()
 }
 
 // term is a lead of this process.
@@ -47,126 +82,156 @@ type term struct {
 	lost    chan struct{} // closed when the lead is lost
 }
 
+// take is a lead that a caller of Lead may take.
+type take struct {
+	name, holder string
+	over         row  // which it replaces; without a holder: there is none
+	session      bool // because the session of its holder is gone
+
+	done  chan struct{} // closed once the rest is known
+	taken bool
+	err   error
+}
+
 // row is a row of kv_lead.
 type row struct {
-	holder string
-	until  time.Time
-	since  time.Time // when it was first seen, with a monotonic reading
-	gone   time.Time // when the session of its holder was first found to be gone; zero: it was not
+	holder  string
+	until   time.Time
+	stood   time.Duration // how long it was seen as it is
+	gone    bool          // the session of its holder is gone
+	goneFor time.Duration // how long both were seen
 }
 
 const (
 	// lookLeads is the greatest age of the known state of the rows.
 	lookLeads = 200 * time.Millisecond
-	// goneFor is the time that a session must be gone without a renewal of the row before another process
-	// takes the lead: longer than the interval of renewals. A holder whose connection breaks makes another
-	// one.
+	// lookCounts is the most that one look adds to the time for which a row stood.
+	lookCounts = 2 * lookLeads
+	// goneFor is how long a session must be gone without a renewal of the row before another process takes
+	// the lead: longer than the interval of renewals. A holder whose connection breaks makes another one.
 	goneFor = 700 * time.Millisecond
+	// renewMost is the longest interval of renewals.
+	renewMost = goneFor * 5 / 7
+	// longest is how long rows stand at most because of slow calls, and how long those of earlier versions stand, whose
+	// holders do not say it.
+	longest = 6 * time.Second
 )
 
-// renewEvery is the pause between renewals.
-func (d *Driver) renewEvery() time.Duration { return min(d.cfg.LeadFor/10, goneFor*5/7) }
+func newLeads(table leadTable, nonce string, lasts time.Duration, loops *sync.WaitGroup, closing <-chan struct{}, log *slog.Logger) *leads {
+	return &leads{table: table, nonce: nonce, lasts: lasts, loops: loops, closing: closing, log: log, looks: make(chan struct{}, 1), taking: make(chan struct{}, 1), more: make(chan struct{}, 1)}
+}
 
-// Lead implements sqlstore.Driver. It waits only for the session of this process, and not long.
-func (d *Driver) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
-	if d.closed() {
-		return nil, nil, false, sqlstore.ErrClosed
+// renewEvery is the pause between renewals.
+func (l *leads) renewEvery() time.Duration { return min(l.lasts/3, renewMost) }
+
+// ends returns when a term ends that is not renewed: before others take the lead.
+func (t *term) ends() time.Time { return t.renewed.Add(stands(t.holder) * 6 / 7) }
+
+// stands returns how long other processes leave a row alone that has this holder.
+func stands(holder string) time.Duration {
+	_, number, _ := strings.Cut(holder, "/")
+	_, lasts, _ := strings.Cut(number, "/")
+	if d, err := time.ParseDuration(lasts); err == nil {
+		return d
 	}
-	d.leads.awaitSession(ctx)
-	if err := d.lookAtLeads(ctx); err != nil {
-		return nil, nil, false, fmt.Errorf("leading %q: %w", name, err)
+	return longest
+}
+
+// lead is Driver.Lead.
+func (l *leads) lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
+	l.awaitSession(ctx)
+	if err := l.look(ctx); err != nil {
+		return nil, nil, false, err
 	}
-	holder, over, ok := d.leads.candidate(d.nonce, name, d.cfg.LeadFor*6/5)
-	if !ok {
+	n := l.candidate(name)
+	if n == nil {
 		return nil, nil, false, nil
 	}
 	began := time.Now()
-	if ok, err := d.takeLead(ctx, name, holder, over); err != nil || !ok {
+	if err := l.take(ctx, n); err != nil || !n.taken {
 		return nil, nil, false, err
 	}
-	t := &term{holder: holder, renewed: began, lost: make(chan struct{})}
-	d.hold(name, t)
+	t := &term{holder: n.holder, renewed: began, lost: make(chan struct{})}
+	if time.Since(began) > l.renewEvery() { // others may have seen the row for so long
+		if ok, err := l.confirm(ctx, name, t); err != nil || !ok {
+			return nil, nil, false, err
+		}
+	}
+	l.hold(name, t)
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
-			d.leads.lose(name, t)
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-			defer cancel()
-			_, _ = d.pool.Exec(ctx, qUnlead, name, holder) // otherwise it ends by itself
+			if l.lose(name, t) {
+				l.table.drop(name, t.holder)
+			}
 		})
 	}
 	return t.lost, release, true, nil
 }
 
-// candidate returns a name for a new holder of a lead that may be taken, and the row that it replaces, if any.
-func (l *leads) candidate(nonce, name string, after time.Duration) (holder string, over row, ok bool) {
+// candidate returns how to take a lead if it may be taken, otherwise nil.
+func (l *leads) candidate(name string) *take {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held[name] != nil {
-		return "", row{}, false
+		return nil
 	}
 	over, there := l.seen[name]
 	own, _, _ := strings.Cut(over.holder, "/")
-	gone := !over.gone.IsZero() && time.Since(over.gone) >= goneFor
-	if there && own != nonce && !gone && time.Since(over.since) < after {
-		return "", row{}, false
+	since := min(time.Since(l.looked), lookCounts)
+	gone, silent := over.gone && over.goneFor+since >= goneFor, over.stood+since >= stands(over.holder)
+	if there && own != l.nonce && !gone && !silent {
+		return nil
 	}
 	l.taken++
 	mark := ""
 	if l.ready {
 		mark = "s"
 	}
-	return fmt.Sprintf("%s/%s%d", nonce, mark, l.taken), over, true
+	lasts := max(l.lasts, min(4*l.calls, longest)).Round(time.Millisecond)
+	return &take{name: name, holder: fmt.Sprintf("%s/%s%d/%s", l.nonce, mark, l.taken, lasts), over: over, session: gone && !silent, done: make(chan struct{})}
 }
 
-// takeLead inserts the row of a lead, or replaces one that has not changed. It takes the writers' lock:
-// earlier writes of a former holder are committed before, and no batch of that holder is committed
-// afterwards.
-func (d *Driver) takeLead(ctx context.Context, name, holder string, over row) (taken bool, err error) {
-	ctx, done := d.call(ctx, d.cfg.LeadFor)
-	defer done(&err)
-	b := &pgx.Batch{}
-	b.Queue(qBegin)
-	d.queueSettings(b)
-	count := func(rows pgx.Rows) error {
-		for rows.Next() {
-			taken = true
-		}
-		return rows.Err()
+// take takes a lead. Calls that come while another one takes leads share the next transaction: a server that finds another
+// one gone takes all its leads.
+func (l *leads) take(ctx context.Context, t *take) error {
+	l.mu.Lock()
+	l.takes = append(l.takes, t)
+	l.mu.Unlock()
+	select {
+	case l.taking <- struct{}{}:
+		defer func() { <-l.taking }()
+	case <-t.done: // in bounded time, as each transaction ends
+		return t.err
 	}
-	b.Queue(qLock)
-	if over.holder == "" {
-		b.Queue(qLead, name, holder, d.cfg.LeadFor).Query(count)
-	} else {
-		key, _ := sessionOf(over.holder)
-		b.Queue(qTakeLead, name, holder, d.cfg.LeadFor, over.holder, over.until, !over.gone.IsZero() && time.Since(over.since) < d.cfg.LeadFor*6/5, key).Query(count)
+	l.mu.Lock()
+	all := l.takes
+	l.takes = nil
+	l.mu.Unlock()
+	if len(all) == 0 {
+		return t.err
 	}
-	b.Queue(qCommit)
-	if err := d.transact(ctx, b); err != nil {
-		return false, fmt.Errorf("leading %q: %w", name, err)
+	err := l.table.take(ctx, all)
+	for _, t := range all {
+		t.err = err
+		close(t.done)
 	}
-	d.leads.forget() // the rows have changed
-	return taken, nil
+	return t.err
 }
 
-// transact sends a whole transaction at once.
-func (d *Driver) transact(ctx context.Context, b *pgx.Batch) error {
-	return d.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
-		err := c.SendBatch(ctx, b).Close()
-		if err != nil && c.Conn().PgConn().TxStatus() != 'I' && !c.Conn().IsClosed() {
-			if _, e := c.Exec(ctx, "ROLLBACK"); e != nil {
-				c.Conn().Close(over)
-			}
-		}
-		return err
-	})
+// confirm renews a lead that was taken, and reports whether this process has it.
+func (l *leads) confirm(ctx context.Context, name string, t *term) (bool, error) {
+	t.renewed = time.Now()
+	ctx, cancel := context.WithDeadline(ctx, t.ends())
+	defer cancel()
+	r := l.table.renewals()
+	defer r.end()
+	renewed, err := r.renew(ctx, map[string]*term{name: t})
+	return renewed[name], err
 }
 
-// lookAtLeads reads all rows, and whether the sessions of their holders are there, unless that is known well enough.
-func (d *Driver) lookAtLeads(ctx context.Context) (err error) {
-	l := &d.leads
-	ctx, done := d.call(ctx, d.cfg.LeadFor)
-	defer done(&err)
+// look reads all rows, and whether the sessions of their holders are there, unless that was done or tried a moment ago.
+func (l *leads) look(ctx context.Context) error {
 	select {
 	case l.looks <- struct{}{}:
 	case <-ctx.Done():
@@ -174,79 +239,51 @@ func (d *Driver) lookAtLeads(ctx context.Context) (err error) {
 	}
 	defer func() { <-l.looks }()
 	l.mu.Lock()
-	fresh := time.Since(l.looked) < min(lookLeads, d.renewEvery())
+	fresh, err := time.Since(l.tried) < min(lookLeads, l.renewEvery()), l.failed
 	l.mu.Unlock()
 	if fresh {
-		return nil
-	}
-	waits := d.line.observe()
-	rows, err := d.pool.Query(ctx, qLeaders)
-	if err != nil {
 		return err
 	}
-	var synchronous bool
-	found, own := make(map[string]row), leadSession(d.nonce)
-	var keys []int64
-	var name string
-	var r row
-	if _, err := pgx.ForEachRow(rows, []any{&name, &r.holder, &r.until, &synchronous}, func() error {
-		found[name] = r
-		if key, ok := sessionOf(r.holder); ok && key != own && !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if len(found) > 0 {
-		waits(synchronous)
-	}
-	gone := make(map[int64]bool)
-	if len(keys) > 0 {
-		if rows, err = d.pool.Query(ctx, qSessionsGone, keys); err != nil {
-			return err
-		}
-		var key int64
-		if _, err := pgx.ForEachRow(rows, []any{&key}, func() error { gone[key] = true; return nil }); err != nil {
-			return err
-		}
-	}
-	l.saw(found, gone)
-	return nil
+	began := time.Now()
+	found, gone, err := l.table.look(ctx)
+	l.saw(found, gone, err, began)
+	return err
 }
 
-// saw remembers the rows. A row that is as it was keeps the times at which it, and the end of its session, were first seen.
-func (l *leads) saw(found map[string]row, gone map[int64]bool) {
+// saw remembers the rows. The times of a row that is as it was go on.
+func (l *leads) saw(found map[string]row, gone map[int64]bool, err error, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	if l.tried, l.failed = now, err; err != nil {
+		return
+	}
+	l.took(now.Sub(began))
+	passed := min(now.Sub(l.looked), lookCounts)
 	for name, r := range found {
-		r.since = now
-		if old := l.seen[name]; old.holder == r.holder && old.until.Equal(r.until) {
-			r.since, r.gone = old.since, old.gone
-		}
 		key, ok := sessionOf(r.holder)
-		switch {
-		case !ok || !gone[key]:
-			r.gone = time.Time{}
-		case r.gone.IsZero():
-			r.gone = now
+		r.gone = ok && gone[key]
+		if old := l.seen[name]; old.holder == r.holder && old.until.Equal(r.until) {
+			r.stood = old.stood + passed
+			if r.gone && old.gone {
+				r.goneFor = old.goneFor + passed
+			}
 		}
 		found[name] = r
 	}
 	l.seen, l.looked = found, now
 }
 
-// forget has the next look read the rows.
-func (l *leads) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.looked = time.Time{}
+// took remembers how long a call of table took. The caller holds mu.
+func (l *leads) took(d time.Duration) {
+	if l.calls == 0 {
+		l.calls = d
+	}
+	l.calls = (3*l.calls + d) / 4
 }
 
 // hold remembers a lead that was taken, and has it renewed.
-func (d *Driver) hold(name string, t *term) {
-	l := &d.leads
+func (l *leads) hold(name string, t *term) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held == nil {
@@ -255,21 +292,27 @@ func (d *Driver) hold(name string, t *term) {
 	l.held[name] = t
 	if !l.loop {
 		l.loop = true
-		d.loops.Go(d.keepLeads)
+		l.loops.Go(l.keep)
+	}
+	select {
+	case l.more <- struct{}{}:
+	default:
 	}
 }
 
-// lose ends a term, unless it has ended.
-func (l *leads) lose(name string, t *term) {
+// lose ends a term, and reports whether it had not ended.
+func (l *leads) lose(name string, t *term) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held[name] == t {
-		delete(l.held, name)
-		close(t.lost)
+	if l.held[name] != t {
+		return false
 	}
+	delete(l.held, name)
+	close(t.lost)
+	return true
 }
 
-// terms returns the leads that this process has now. Without one, keepLeads ends.
+// terms returns the leads that this process has now. Without one, keep ends.
 func (l *leads) terms() map[string]*term {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,67 +320,62 @@ func (l *leads) terms() map[string]*term {
 	return maps.Clone(l.held)
 }
 
-// keepLeads renews the leads until there is none, or the driver closes.
-func (d *Driver) keepLeads() {
-	tick := time.NewTicker(d.renewEvery())
-	defer tick.Stop()
+func (l *leads) term(name string) *term {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[name]
+}
+
+// keep renews the leads until there is none, or the driver closes.
+func (l *leads) keep() {
+	r := l.table.renewals()
+	defer r.end()
+	wait := time.NewTimer(l.renewEvery())
+	defer wait.Stop()
 	for {
 		select {
-		case <-tick.C:
-		case <-d.closing:
-			for name, t := range d.leads.terms() {
-				d.leads.lose(name, t)
+		case <-wait.C:
+		case <-l.more: // one that was taken slowly has little time
+		case <-l.closing:
+			for name, t := range l.terms() {
+				l.lose(name, t)
 			}
 			return
 		}
-		held := d.leads.terms()
+		held := l.terms()
 		if len(held) == 0 {
 			return
 		}
-		d.renewLeads(held)
+		wait.Reset(max(0, l.renew(r, held)))
 	}
 }
 
-// renewLeads renews all leads in one transaction, which waits for no disk and no standby: a renewal that is lost does no harm.
-// A holder ends before its row has stood for LeadFor, as other processes take it after that.
-func (d *Driver) renewLeads(held map[string]*term) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.LeadFor/5)
-	defer cancel()
-	names, holders := make([]string, 0, len(held)), make([]string, 0, len(held))
-	for _, name := range slices.Sorted(maps.Keys(held)) {
-		names, holders = append(names, name), append(holders, held[name].holder)
+// renew renews all leads, ends those that others have or that have ended, and returns when to renew again.
+func (l *leads) renew(r renewals, held map[string]*term) (next time.Duration) {
+	began := time.Now()
+	var ends time.Time // the first of them
+	for _, t := range held {
+		if e := t.ends(); ends.IsZero() || e.Before(ends) {
+			ends = e
+		}
 	}
-	began, renewed := time.Now(), make(map[string]bool)
-	b := &pgx.Batch{}
-	b.Queue(qBegin)
-	d.queueSettings(b)
-	waits, synchronous := d.line.observe(), false
-	b.Queue(qSynchronous).QueryRow(func(row pgx.Row) error { return row.Scan(&synchronous) })
-	b.Queue(qAsynchronous)
-	b.Queue(qRenewLeads, names, holders, d.cfg.LeadFor).Query(func(rows pgx.Rows) error {
-		var name string
-		_, err := pgx.ForEachRow(rows, []any{&name}, func() error { renewed[name] = true; return nil })
-		return err
-	})
-	b.Queue(qCommit)
-	err := d.transact(ctx, b)
-	if err != nil {
-		d.cfg.Log.Debug("cannot renew the leads", "names", names, "error", err)
-	} else {
-		waits(synchronous)
-	}
-	d.leads.renewed(held, func(name string) bool { return err == nil && renewed[name] }, err == nil, began, d.cfg.LeadFor*4/5)
-}
-
-// renewed records renewals. It ends the terms whose row belongs to another process, and those that were not
-// renewed for longer than most.
-func (l *leads) renewed(held map[string]*term, was func(name string) bool, answered bool, began time.Time, most time.Duration) {
+	ctx, cancel := context.WithDeadline(context.Background(), ends)
+	renewed, err := r.renew(ctx, held)
+	cancel()
 	for name, t := range held {
 		switch {
-		case was(name):
+		case renewed[name]:
 			t.renewed = began
-		case answered, time.Since(t.renewed) > most:
+		case err == nil, !time.Now().Before(t.ends()):
 			l.lose(name, t)
 		}
 	}
+	if err != nil {
+		l.log.Debug("cannot renew the leads", "error", err)
+		return min(l.renewEvery()/5, time.Until(ends))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.took(time.Since(began))
+	return l.renewEvery() - time.Since(began)
 }

@@ -107,9 +107,3 @@ func (d *Driver) fence(ctx context.Context, tx pgx.Tx, name string) error {
 	}
 	return nil
 }
-
-func (l *leads) term(name string) *term {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held[name]
-}

@@ -75,6 +75,35 @@ func TestLeadOutlivesASession(t *testing.T) {
 	}
 }
 
+// TestLeadOutlivesABusyPool: reads that occupy all other connections keep a holder from no renewal.
+func TestLeadOutlivesABusyPool(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, postgres.Config{MaxConns: 4})
+	d := db.Open(t).(*postgres.Driver)
+	held := wantLead(t, d, "work")
+	var was, until time.Time
+	renewed := func() {
+		t.Helper()
+		const row = `SELECT until FROM kv_lead WHERE name = 'work'`
+		for db.Query(t, row, &was); until.Equal(was) || until.IsZero(); db.Query(t, row, &until) {
+			select {
+			case <-held:
+				t.Fatal("the lead is lost")
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	renewed()
+	free, err := d.Occupy(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	for range 20 {
+		renewed()
+	}
+}
+
 // TestLeaderStopsInATransaction: a transaction on behalf of a lead that its process does not end keeps the lead from others for
 // no longer than a lead lasts.
 func TestLeaderStopsInATransaction(t *testing.T) {

@@ -36,7 +36,7 @@ type Config struct {
 	MaxConns         int32         // default: pool_max_conns of the URL, else 8
 	StatementTimeout time.Duration // default 30s
 	LockTimeout      time.Duration // default 5s
-	LeadFor          time.Duration // how long a lead outlives its holder; default 5s
+	LeadFor          time.Duration // how long a lead outlives its holder; default 1.4s
 	Relaxed          []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk
 	NoMigrate        bool          // fail with SchemaError instead of bringing an older schema up to date
 	Reconnected      func()        // called when the connection that listens is made anew; may be nil
@@ -69,7 +69,7 @@ func (c Config) withDefaults() Config {
 		c.LockTimeout = 5 * time.Second
 	}
 	if c.LeadFor <= 0 {
-		c.LeadFor = 5 * time.Second
+		c.LeadFor = 1400 * time.Millisecond
 	}
 	if c.Reconnected == nil {
 		c.Reconnected = func() {}
@@ -103,7 +103,7 @@ type Driver struct {
 	reserved int64      // revisions up to here may be given to relaxed commits; guarded by mu
 	mu       sync.Mutex // Apply and Resolve
 	notify   chan struct{}
-	leads    leads
+	leads    *leads
 	clock    clock
 	closing  chan struct{}
 	once     sync.Once
@@ -125,7 +125,8 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	} else if pc.MaxConns < 8 {
 		pc.MaxConns = 8
 	}
-	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{}), leads: leads{looks: make(chan struct{}, 1)}}
+	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
+	d.leads = newLeads(kvLead{d}, d.nonce, cfg.LeadFor, &d.loops, d.closing, cfg.Log)
 	d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.flush)
 	d.line.begin(d.head.Load, cfg.Log)
 	d.prepare(pc)
