@@ -73,7 +73,10 @@ func (c *Cache) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// ConnectionInfo locates the kubeconfig of a webhook.
+// MarshalJSON implements json.Marshaler.
+func (c Cache) MarshalJSON() ([]byte, error) { return json.Marshal(!c.off) }
+
+// ConnectionInfo says where the kubeconfig of a webhook is.
 type ConnectionInfo struct {
 	Type           string  `json:"type"`
 	KubeConfigFile *string `json:"kubeConfigFile"`
