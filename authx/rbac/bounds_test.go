@@ -94,6 +94,44 @@ func TestManyBindingsOfOneRole(t *testing.T) {
 	}
 }
 
+// TestChangesOfOthers: a change of a role in one namespace costs decisions in others nothing.
+func TestChangesOfOthers(t *testing.T) {
+	r, jan := rbac.New(), users([]string{"jan"})
+	for _, ns := range []string{"a", "b"} {
+		for _, name := range numbered("r", 500) {
+			r.SetRole(ns, name, []rbacv1.PolicyRule{rule("get core " + name)})
+			r.SetBinding(ns, name, rbacv1.RoleRef{Kind: "Role", Name: name}, jan)
+		}
+	}
+	a := about("get core r499")
+	a.User, a.Namespace = &authx.Identity{Name: "jan"}, "a"
+	may := func() bool {
+		d, _, _ := r.Authorize(t.Context(), a)
+		return d == authx.Allow
+	}
+	if !may() {
+		t.Fatal("refused")
+	}
+	bytes := uint64(0)
+	for i := range 100 {
+		r.SetRole("b", "r7", []rbacv1.PolicyRule{rule(fmt.Sprint("get core x", i))})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		allowed := may()
+		runtime.ReadMemStats(&after)
+		if bytes += after.TotalAlloc - before.TotalAlloc; !allowed {
+			t.Fatal("refused")
+		}
+	}
+	if bytes > 1<<20 {
+		t.Errorf("100 decisions allocate %d bytes", bytes)
+	}
+	r.SetRole("a", "r499", nil)
+	if may() {
+		t.Error("a role that changed allows what it did")
+	}
+}
+
 // TestManyMissingRoles: a refusal names some of the missing roles only, because any client can be refused often.
 func TestManyMissingRoles(t *testing.T) {
 	r := rbac.New()

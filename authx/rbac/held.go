@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -33,7 +34,7 @@ func (r *Rules) change(k key, fn func(*slot)) *slot {
 	}
 	before := s.role
 	if fn(s); s.role != before && s.uses > 0 {
-		r.generation++
+		r.changed(k.namespace)
 	}
 	if s.lost() {
 		r.lost++
@@ -44,6 +45,15 @@ func (r *Rules) change(k key, fn func(*slot)) *slot {
 	return s
 }
 
+// changed has signatures made again in which a role of a namespace may be, "" for cluster roles. r.mu is held.
+func (r *Rules) changed(namespace string) {
+	if namespace == "" {
+		r.generation++
+	} else if i := r.found[namespace]; i != nil {
+		i.generation++
+	}
+}
+
 // held are the bindings of one namespace that name one subject.
 type held struct {
 	few    []*binding    // in order of name; unused once there are many
@@ -52,10 +62,12 @@ type held struct {
 	about  atomic.Pointer[signatures]
 }
 
-// signatures holds the signatures of the roles of grants at a generation of the rules.
+// signatures are those of the roles of grants at a generation of the rules, bit by bit: a decision reads the few bits of
+// all roles that its request may need.
 type signatures struct {
 	generation uint64
-	list       []signature
+	words      int      // of a row
+	rows       []uint64 // of each bit, in turn: that of 64 roles in a word
 }
 
 // grant is a role and the bindings that refer to it, in order of name.
@@ -92,32 +104,49 @@ func (h *held) find(q *question, generation uint64) *binding {
 			return b
 		}
 	}
-	if h.grants == nil {
+	if len(h.grants) <= manyBindings {
+		for _, g := range h.grants {
+			if g.slot.role.allows(q) {
+				return g.bindings[0]
+			}
+		}
 		return nil
 	}
 	q.keys()
 	about := h.signatures(generation)
-	for i := range about {
-		if about[i].may(q) && h.grants[i].slot.role.allows(q) {
-			return h.grants[i].bindings[0]
+	for at := range about.words {
+		may := uint64(0)
+		for _, hash := range q.hashes[:q.n] {
+			may |= about.rows[int(hash%signatureBits)*about.words+at]
+		}
+		for ; may != 0; may &= may - 1 {
+			if g := h.grants[at*64+bits.TrailingZeros64(may)]; g.slot.role.allows(q) {
+				return g.bindings[0]
+			}
 		}
 	}
 	return nil
 }
 
 // signatures returns those of the roles of grants. They are made again after a change.
-func (h *held) signatures(generation uint64) []signature {
+func (h *held) signatures(generation uint64) *signatures {
 	if known := h.about.Load(); known != nil && known.generation == generation {
-		return known.list
+		return known
 	}
-	made := &signatures{generation, make([]signature, len(h.grants))}
+	words := (len(h.grants) + 63) / 64
+	made := &signatures{generation, words, make([]uint64, signatureBits*words)}
 	for i, g := range h.grants {
-		if g.slot.role != nil {
-			made.list[i] = g.slot.role.about
+		if g.slot.role == nil {
+			continue
+		}
+		for at, word := range g.slot.role.about {
+			for ; word != 0; word &= word - 1 {
+				made.rows[(at*64+bits.TrailingZeros64(word))*words+i/64] |= 1 << (i % 64)
+			}
 		}
 	}
 	h.about.Store(made)
-	return made.list
+	return made
 }
 
 func (h *held) insert(b *binding) {

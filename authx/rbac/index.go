@@ -83,20 +83,13 @@ func (q *question) keys() {
 	}
 }
 
+// signatureBits is the number of bits of a signature.
+const signatureBits = 1024
+
 // signature is a Bloom filter of resources with one bit for each.
-type signature [16]uint64
+type signature [signatureBits / 64]uint64
 
-func (s *signature) add(hash uint32) { s[hash>>6%16] |= 1 << (hash % 64) }
-
-// may reports whether rules with a signature may be about a request whose keys are computed.
-func (s *signature) may(q *question) bool {
-	for _, hash := range q.hashes[:q.n] {
-		if s[hash>>6%16]>>(hash%64)&1 != 0 {
-			return true
-		}
-	}
-	return false
-}
+func (s *signature) add(hash uint32) { s[hash%signatureBits/64] |= 1 << (hash % 64) }
 
 // entry is an index entry: the hash of a key, and the position of a rule with that key.
 type entry struct {

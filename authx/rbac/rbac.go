@@ -46,21 +46,26 @@ type Rules struct {
 	mu         sync.RWMutex
 	slots      map[key]*slot // of roles that exist, or to which bindings refer
 	lost       int           // slots without a role
-	generation uint64        // grows with each change of a role to which bindings refer
+	generation uint64        // grows with each change of a cluster role to which bindings refer
 	bindings   map[key]*binding
-	// found are the rules that the bindings of a namespace ("" for cluster bindings) grant, by subject.
-	found map[string]map[subject]*held
+	found      map[string]*index // by namespace, "" for cluster bindings
 	// cluster are the cluster roles as they were set, gatherers those with an aggregation rule; stale says
 	// that these must be aggregated again.
 	cluster, gatherers map[string]*ClusterRole
 	stale              bool
 }
 
+// index is the rules that the bindings of a namespace grant.
+type index struct {
+	by         map[subject]*held
+	generation uint64 // grows with each change of a role of the namespace to which bindings refer
+}
+
 // New makes an empty set of rules.
 func New() *Rules {
 	return &Rules{
 		slots: map[key]*slot{}, bindings: map[key]*binding{},
-		found:   map[string]map[subject]*held{},
+		found:   map[string]*index{},
 		cluster: map[string]*ClusterRole{}, gatherers: map[string]*ClusterRole{},
 	}
 }
@@ -99,16 +104,16 @@ func (r *Rules) SetBinding(namespace, name string, ref rbacv1.RoleRef, subjects 
 	r.drop(b.key)
 	r.bindings[b.key] = b
 	b.slot = r.change(b.role, func(s *slot) { s.uses++ })
-	index := r.found[namespace]
-	if index == nil {
-		index = map[subject]*held{}
-		r.found[namespace] = index
+	in := r.found[namespace]
+	if in == nil {
+		in = &index{by: map[subject]*held{}}
+		r.found[namespace] = in
 	}
 	for s := range b.at {
-		h := index[s]
+		h := in.by[s]
 		if h == nil {
 			h = &held{}
-			index[s] = h
+			in.by[s] = h
 		}
 		h.insert(b)
 	}
@@ -140,15 +145,15 @@ func (r *Rules) drop(k key) {
 	}
 	delete(r.bindings, k)
 	r.change(b.role, func(s *slot) { s.uses-- })
-	index := r.found[k.namespace]
+	in := r.found[k.namespace]
 	for s := range b.at {
-		h := index[s]
+		h := in.by[s]
 		h.remove(b)
 		if h.empty() {
-			delete(index, s)
+			delete(in.by, s)
 		}
 	}
-	if len(index) == 0 {
+	if in != nil && len(in.by) == 0 {
 		delete(r.found, k.namespace)
 	}
 }
@@ -218,15 +223,16 @@ func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 
 // find returns a binding of a namespace that allows a request; nil: none does. r.mu is held.
 func (r *Rules) find(namespace string, q *question) *binding {
-	index := r.found[namespace]
-	if len(index) == 0 {
+	in := r.found[namespace]
+	if in == nil {
 		return nil
 	}
-	if b := index[subject{name: q.User.Name}].find(q, r.generation); b != nil {
+	generation := r.generation + in.generation // both only grow
+	if b := in.by[subject{name: q.User.Name}].find(q, generation); b != nil {
 		return b
 	}
 	for _, g := range q.User.Groups {
-		if b := index[subject{group: true, name: g}].find(q, r.generation); b != nil {
+		if b := in.by[subject{group: true, name: g}].find(q, generation); b != nil {
 			return b
 		}
 	}
@@ -264,15 +270,15 @@ func (r *Rules) missing(user *authx.Identity, namespace string) (list []string) 
 // each calls fn with the rules that a namespace's bindings grant to a user and its groups, until fn returns
 // false. It reports whether fn never did. r.mu is held.
 func (r *Rules) each(namespace string, u *authx.Identity, fn func(*held) bool) bool {
-	index := r.found[namespace]
-	if len(index) == 0 {
+	in := r.found[namespace]
+	if in == nil {
 		return true
 	}
-	if h := index[subject{name: u.Name}]; h != nil && !fn(h) {
+	if h := in.by[subject{name: u.Name}]; h != nil && !fn(h) {
 		return false
 	}
 	for _, g := range u.Groups {
-		if h := index[subject{group: true, name: g}]; h != nil && !fn(h) {
+		if h := in.by[subject{group: true, name: g}]; h != nil && !fn(h) {
 			return false
 		}
 	}
