@@ -260,7 +260,29 @@ func TestGateShare(t *testing.T) {
 	})
 }
 
-// TestGateGivenUp: a request that has ended takes no turn, and does not block one that fits.
+// TestGateLeavesRoom: three users with many requests leave room for others.
+func TestGateLeavesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, fair.Limits{Places: 100, Room: 24, Share: 8})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		var in []string
+		for _, user := range []string{"a8", "b8", "c4", "d2", "e1", "f1", "g0"} {
+			for i := range 9 {
+				name := fmt.Sprint(user, "-", i)
+				if c.comes(ctx, user, name, 1); i < int(user[1]-'0') {
+					in = append(in, name)
+				}
+			}
+			c.want(in...)
+		}
+		c.goes("a8-0") // g has none yet
+		c.want(append(in, "g0-0")...)
+	})
+}
+
+// TestGateGivenUp: a request that has ended takes no turn, and does not stand in the way of one that fits.
 func TestGateGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, fair.Limits{Places: 2, Room: 10})

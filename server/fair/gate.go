@@ -17,7 +17,8 @@ type Limits struct {
 	Turn time.Duration
 	// Rest returns for how long a place stays empty after a turn; it may be nil.
 	Rest func(turn time.Duration) time.Duration
-	// Room bounds the total weight of admitted requests, and Share that of one key. 0: no bound.
+	// Room bounds the total weight of admitted requests, and Share that of one key. 0: no bound. With both, a key that has some
+	// room gets more only if at least as much as it then has stays free: few keys cannot take all room with many requests.
 	Room, Share int64
 	// Free is the weight below which requests are admitted at once, without a turn.
 	Free int64
@@ -60,7 +61,7 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 	}
 	p := &Place{gate: g, key: key, weight: weight}
 	g.mu.Lock()
-	if g.queue.Len() == 0 && g.places < g.open() && g.shares[key]+weight <= g.share() && g.fits(p) {
+	if g.queue.Len() == 0 && g.places < g.open() && g.may(key, p) && g.fits(p) {
 		g.queue.Serve(key)
 		g.let(p)
 		g.mu.Unlock()
@@ -138,28 +139,29 @@ func (g *Gate) open() int {
 	return g.limits.Places
 }
 
-func (g *Gate) share() int64 {
-	if g.limits.Share > 0 {
-		return g.limits.Share
+// may reports whether a key may have the room of a further request.
+func (g *Gate) may(key string, p *Place) bool {
+	l, had := g.limits, g.shares[key]
+	if l.Share == 0 || had == 0 {
+		return true // a weight is at most a share
 	}
-	return 1 << 62
+	has := had + p.weight
+	return has <= l.Share && (l.Room == 0 || has <= l.Room-g.room-p.weight)
 }
 
 func (g *Gate) fits(p *Place) bool { return g.limits.Room == 0 || g.room+p.weight <= g.limits.Room }
 
-// admit admits as many requests as it can: it skips keys that have used up their share. If the next one is
+// admit admits as many requests as it can: it skips keys that may have no more room. If the next one is
 // too large for the remaining room, no other overtakes it.
 func (g *Gate) admit() {
 	if g.queue.Len() == 0 {
 		return
 	}
-	share := g.share()
-	has := func(key string, p *Place) bool { return g.shares[key]+p.weight <= share }
 	for places := g.open(); g.places < places; {
-		if _, p, ok := g.queue.Peek(has); !ok || !g.fits(p) {
+		if _, p, ok := g.queue.Peek(g.may); !ok || !g.fits(p) {
 			return
 		}
-		_, p, _ := g.queue.Next(has)
+		_, p, _ := g.queue.Next(g.may)
 		g.let(p)
 		close(p.in)
 	}
