@@ -30,6 +30,10 @@ var measures = map[string]measure{
 	"join":    joinedTexts,
 	"charAt":  texts(4),
 
+	// The library counts the characters of a text for its size, and to price an order.
+	"size": texts(sameBytes), operators.Less: texts(sameBytes), operators.LessEquals: texts(sameBytes),
+	operators.Greater: texts(sameBytes), operators.GreaterEquals: texts(sameBytes),
+
 	"matches": matching(matches),
 	"find":    matching(find),
 	"findAll": matching(findAll),
@@ -39,6 +43,9 @@ var measures = map[string]measure{
 
 	// The error about an unreadable value has the text in it.
 	"int": texts(8), "uint": texts(8), "double": texts(8), "bool": texts(8), "duration": texts(8), "timestamp": texts(8),
+
+	// The library prices these lists once they are made.
+	"lists.range": ranged, "flatten": flattened, "distinct": distinct, "sort": sorted, "@sortByAssociatedKeys": sorted,
 
 	// A URL is taken apart again each time.
 	"getQuery": parsed, "getEscapedPath": parsed,
@@ -57,6 +64,17 @@ func text(args []ref.Val, i int) (string, bool) {
 	return string(v), ok
 }
 
+// length is the number of bytes of a text; 0 for other values.
+func length(v ref.Val) int {
+	switch v := v.(type) {
+	case types.String:
+		return len(v)
+	case types.Bytes:
+		return len(v)
+	}
+	return 0
+}
+
 // texts takes a step for some bytes of each text.
 func texts(bytes int) measure {
 	return func(m *Meter, args []ref.Val) ref.Val {
@@ -68,21 +86,22 @@ func texts(bytes int) measure {
 	}
 }
 
-// contained looks for a value in a list.
+// contained looks for a value in a list, or among the keys of a map.
 func contained(m *Meter, args []ref.Val) ref.Val {
 	if len(args) != 2 {
 		return nil
 	}
 	list, ok := args[1].(traits.Lister)
 	if !ok {
+		m.Spend(length(args[0]) / sameBytes)
 		return nil
 	}
 	if holds(args[0]) {
 		return types.Bool(m.contains(list, args[0]))
 	}
-	if s, _ := text(args, 0); len(s) >= sameBytes {
+	if n := length(args[0]); n >= sameBytes {
 		size, _ := list.Size().(types.Int)
-		m.spendProduct(int(size), len(s)/sameBytes)
+		m.spendProduct(int(size), n/sameBytes)
 	}
 	return nil
 }
@@ -107,7 +126,7 @@ func indexed(last bool) measure {
 		}
 		walked(m, args)
 		if list, ok := args[0].(traits.Lister); ok && len(args) == 2 && !m.Over() {
-			if s, _ := text(args, 1); holds(args[1]) || len(s) >= sameBytes {
+			if holds(args[1]) || length(args[1]) >= sameBytes {
 				return m.index(list, args[1], last)
 			}
 		}

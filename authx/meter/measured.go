@@ -144,6 +144,7 @@ func (d decorator[A, F]) implementation(call interpreter.InterpretableCall) (fun
 	}
 	return func(args ...ref.Val) ref.Val {
 		switch {
+		case found.OperandTrait != 0 && !args[0].Type().HasTrait(found.OperandTrait):
 		case found.Unary != nil && len(args) == 1:
 			return found.Unary(args[0])
 		case found.Binary != nil && len(args) == 2:
@@ -172,11 +173,17 @@ func (c *comparison[F]) Eval(in interpreter.Activation) ref.Val {
 		return b
 	}
 	var same ref.Val
-	if holds(a) && holds(b) {
+	switch n := length(a) + length(b); {
+	case holds(a) && holds(b):
 		m := of(in)
 		same = m.Equal(a, b)
 		m.check()
-	} else {
+	case n >= sameBytes: // the library counts the characters of both for the price
+		m := of(in)
+		m.Spend(n / sameBytes)
+		m.check()
+		fallthrough
+	default:
 		same = types.Equal(a, b)
 	}
 	if c.not {

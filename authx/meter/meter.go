@@ -119,11 +119,10 @@ func (m *Meter) Equal(a, b ref.Val) ref.Val {
 	if isData(a) {
 		return m.equalData(a, b)
 	}
+	if n := length(a); n > 0 && n == length(b) && !m.Spend(n/sameBytes) {
+		return types.NewErr(noSteps)
+	}
 	switch x := a.(type) {
-	case types.String:
-		if y, ok := b.(types.String); ok && len(x) == len(y) && !m.Spend(len(x)/sameBytes) {
-			return types.NewErr(noSteps)
-		}
 	case Structure:
 		return m.equalStructures(x, b)
 	case *types.Optional:

@@ -125,6 +125,13 @@ func TestSameResults(t *testing.T) {
 		"(v.long in [v.long]) && !(v.long in ['a']) && v.list.indexOf('y') == 1 && [v.list[0], v.long].indexOf(v.long) == 1",
 		"'a' + 'b' == 'ab' && b'a' + b'b' == b'ab' && [1] + [2] == [1, 2] && 1 + 2 == 3", "v.list + ['z'] == ['x', 'y', 'z']", "v + 1 == 2",
 		"'a'.split('') == ['a'] && ''.split(',') == [''] && 'a,b'.split(',', 0) == []",
+		"'héllo'.size() == 5 && size(v.long) == 100 && v.list.size() == 2 && size({'a': 1}) == 1 && b'abc'.size() == 3", "dyn(1).size() == 1",
+		"v.long < v.long + 'a' && 'b' > 'a' && 1 <= 2 && 2.0 >= 1.0 && !(b'a' < b'a')", "dyn(1) < dyn('a')", "dyn([1]) < dyn([2])",
+		"v.long == v.long && v.long != v.long + 'a' && bytes(v.long) == bytes(v.long) && [bytes(v.long)] == [bytes(v.long)]",
+		"!(v.long in v) && ('long' in v) && (v.long in {v.long: 1}) && (bytes(v.long) in [bytes(v.long)]) && [bytes(v.long)].indexOf(bytes(v.long)) == 0",
+		"[[1, 2], [3]].flatten() == [1, 2, 3] && [dyn(1), dyn([dyn(2), dyn([dyn(3), dyn([4])])])].flatten(2) == [dyn(1), dyn(2), dyn(3), dyn([4])]", "[[1]].flatten(-1) == []", "v.list.flatten() == v.list",
+		"lists.range(3) == [0, 1, 2] && lists.range(-1) == [] && [1, 1, 2, 1].distinct() == [1, 2] && [dyn(1), dyn(1.0), dyn([1]), dyn([1])].distinct().size() == 2",
+		"[3, 1, 2].sort() == [1, 2, 3] && ['b', 'a'].sort() == ['a', 'b'] && ['b', 'a', 'c'].sortBy(x, x == 'c' ? 0 : 1)[0] == 'c'", "[dyn(1), dyn('a')].map(x, x).sort() == []",
 	} {
 		v := map[string]any{"bad": "(", "list": []any{"x", "y"}, "long": long}
 		want := run(t, plain, text, v, nil)
@@ -155,6 +162,38 @@ func TestSharedParts(t *testing.T) {
 		m := full(t)
 		if got := run(t, env, text, custom(3, 10), m); strings.Contains(got, tooLarge) || m.Used() < 1000 {
 			t.Errorf("%s: %s, %d steps", text, got, m.Used())
+		}
+	}
+}
+
+// TestUnpriced: work that the library does before it prices it, or for the price, takes steps.
+func TestUnpriced(t *testing.T) {
+	_, env := compilers()
+	text, numbers := strings.Repeat("a", 64_000), make([]any, 500)
+	for i := range numbers {
+		numbers[i] = i * 7919 % 500
+	}
+	for _, tc := range []struct {
+		text  string
+		v     any
+		least int
+	}{
+		{"v.size() == 64000", text, 1000}, {"size(v) == 64000", text, 1000},
+		{"v != 'b'", text, 1000}, {"'b' != v", text, 1000}, {"v < 'b'", text, 1000}, {"'b' > v", text, 1000}, {"v <= 'b'", text, 1000}, {"'b' >= v", text, 1000},
+		{"!(v in {'a': 1})", text, 1000},
+		{"[bytes(v)] == [bytes(v)]", text, 1000}, {"bytes(v) in [bytes(v), b'']", text, 2000}, {"[b'', bytes(v)].indexOf(bytes(v)) == 1", text, 1000},
+		{"v.flatten().size() == 10000", slices.Repeat([]any{slices.Repeat([]any{1}, 100)}, 100), 10_000},
+		{"v.flatten(2).size() == 1000", []any{slices.Repeat([]any{slices.Repeat([]any{1}, 100)}, 10)}, 3000},
+		{"lists.range(v).size() == 1000", 1000, 1000},
+		{"v.distinct().size() == 500", numbers, 500 * 499 / 2},
+		{"v.sort()[1] == 1", numbers, 500 * 8}, {"v.sortBy(x, -x)[0] == 499", numbers, 500 * 8},
+	} {
+		m := full(t)
+		if got := run(t, env, tc.text, tc.v, m); got != "true" || m.Used() < tc.least {
+			t.Errorf("%s: %s, %d steps, want %d", tc.text, got, m.Used(), tc.least)
+		}
+		if got := run(t, env, tc.text, tc.v, meter.New(t.Context(), tc.least/2)); got != tooLarge {
+			t.Errorf("%s with too few steps: %s", tc.text, got)
 		}
 	}
 }
