@@ -29,6 +29,8 @@ type Providers struct {
 	Rules     Rules    // of the file
 	Path      string   // of the file; "" for a configuration that stays
 	Log       *slog.Logger
+	// Source identifies the client of a request, as in authx.GateConfig; nil: unknown.
+	Source func(ctx context.Context) any
 	// Reloaded, if set, is called for each attempt to apply a changed file.
 	Reloaded func(ok bool, at time.Time)
 
@@ -59,6 +61,7 @@ func (p *Providers) Start(c *Configuration, text []byte) error {
 func (p *Providers) generation(c *Configuration) (*generation, error) {
 	g := &generation{stop: func() {}, byIssuer: map[string]*oidc.Authenticator{}}
 	for _, provider := range c.JWT {
+		provider.Source = p.Source
 		a, err := oidc.New(provider, p.Audiences)
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/rowlock/rowlock/authx"
 )
@@ -39,6 +41,8 @@ type Authenticator struct {
 	audience []string // of the API, for which all tokens of the provider are valid
 	verifier atomic.Pointer[gooidc.IDTokenVerifier]
 	others   verifiers
+	fetches  *authx.Gate           // of distributed claims
+	fetched  *cache.LRUExpireCache // distributed claims, by their source
 	now      func() time.Time
 }
 
@@ -49,7 +53,8 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	a := &Authenticator{provider: p, compiled: c, algs: p.SigningAlgs, audience: audiences, now: time.Now}
+	a := &Authenticator{provider: p, compiled: c, algs: p.SigningAlgs, audience: audiences, now: time.Now, fetched: cache.NewLRUExpireCache(maxKept)}
+	a.fetches = authx.NewGate(authx.GateConfig{What: "distributed claims", All: maxFetches, Each: maxFetches / 8, Source: p.Source})
 	if len(a.algs) == 0 {
 		a.algs = []string{gooidc.RS256} // the one that OpenID Connect requires of all providers
 	}
@@ -67,10 +72,10 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 	if p.Dial != nil {
 		transport.Proxy, transport.DialContext = nil, p.Dial
 	}
-	a.client = &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: staysEncrypted}
+	a.client = &http.Client{Transport: bounded{transport}, Timeout: 30 * time.Second, CheckRedirect: staysEncrypted}
 	if d := p.Issuer.discovery(); d != "" {
 		a.client.Transport = redirect{
-			next: transport, from: strings.TrimSuffix(p.Issuer.URL, "/") + "/.well-known/openid-configuration", to: d,
+			next: bounded{transport}, from: strings.TrimSuffix(p.Issuer.URL, "/") + "/.well-known/openid-configuration", to: d,
 		}
 	}
 	return a, nil
@@ -90,6 +95,24 @@ func staysEncrypted(next *http.Request, before []*http.Request) error {
 
 // maxRedirects is as many as package net/http follows.
 const maxRedirects = 10
+
+// maxAnswer is how many bytes of an answer are read.
+const maxAnswer = 1 << 20
+
+// bounded cuts answers off behind maxAnswer bytes and one.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxAnswer+1), resp.Body}
+	return resp, nil
+}
 
 // redirect fetches one document from elsewhere.
 type redirect struct {

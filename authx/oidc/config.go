@@ -24,6 +24,9 @@ type Provider struct {
 
 	// Dial connects to the issuer; nil: directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
+
+	// Source identifies the client of a request, as in authx.GateConfig; nil: unknown.
+	Source func(ctx context.Context) any `json:"-"`
 }
 
 // Issuer identifies the issuer and the audiences of tokens.

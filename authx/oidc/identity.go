@@ -9,12 +9,14 @@ import (
 	sigsjson "sigs.k8s.io/json"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // claims are the claims of a token: each by itself, and all as expressions see them.
 type claims struct {
 	raw   map[string]json.RawMessage
 	value map[string]any
+	meter *meter.Meter // of all expressions
 }
 
 var errAbsent = errors.New("claim not present")
@@ -29,7 +31,7 @@ func (c *claims) read(name string, into any) error {
 
 // identity maps claims and checks all rules, in the order that clients know.
 func (a *Authenticator) identity(ctx context.Context, raw json.RawMessage) (*authx.Identity, error) {
-	c := &claims{}
+	c := &claims{meter: meter.New(ctx, meter.MaxSteps)}
 	if err := json.Unmarshal(raw, &c.raw); err != nil {
 		return nil, fmt.Errorf("oidc: parse claims: %w", err)
 	}
@@ -57,7 +59,7 @@ func (a *Authenticator) identity(ctx context.Context, raw json.RawMessage) (*aut
 		return nil, err
 	}
 	for _, r := range a.compiled.userRules {
-		if err := r.check(ctx, userValue(id)); err != nil {
+		if err := r.check(ctx, userValue(id), c.meter); err != nil {
 			return nil, fmt.Errorf("oidc: error evaluating user info validation rule: %w", err)
 		}
 	}
@@ -102,7 +104,7 @@ func prefix(m Mapping) string {
 
 // evalText evaluates the expression of a mapping to one string.
 func evalText(ctx context.Context, e *expression, c *claims, what string) (string, error) {
-	out, err := e.eval(ctx, c.value)
+	out, err := e.eval(ctx, c.value, c.meter)
 	if err != nil {
 		return "", fmt.Errorf("oidc: error evaluating %s claim expression: %w", what, err)
 	}
@@ -115,7 +117,7 @@ func evalText(ctx context.Context, e *expression, c *claims, what string) (strin
 
 func (a *Authenticator) groups(ctx context.Context, c *claims) ([]string, error) {
 	if e := a.compiled.groups; e != nil {
-		out, err := e.eval(ctx, c.value)
+		out, err := e.eval(ctx, c.value, c.meter)
 		if err != nil {
 			return nil, fmt.Errorf("oidc: error evaluating group claim expression: %w", err)
 		}
@@ -166,7 +168,7 @@ func (a *Authenticator) extra(ctx context.Context, c *claims) (map[string][]stri
 		extra[authx.CredentialID] = []string{"JTI=" + credential}
 	}
 	for key, e := range a.compiled.extra {
-		out, err := e.eval(ctx, c.value)
+		out, err := e.eval(ctx, c.value, c.meter)
 		if err != nil {
 			return nil, fmt.Errorf("oidc: error evaluating extra claim expression: %w", err)
 		}
@@ -202,7 +204,7 @@ func (a *Authenticator) checkClaims(ctx context.Context, c *claims) error {
 		}
 	}
 	for _, r := range a.compiled.claimRules {
-		if err := r.check(ctx, c.value); err != nil {
+		if err := r.check(ctx, c.value, c.meter); err != nil {
 			return fmt.Errorf("oidc: error evaluating claim validation expression: %w", err)
 		}
 	}

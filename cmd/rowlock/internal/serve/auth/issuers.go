@@ -160,7 +160,7 @@ func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]au
 	if len(cfg.JWT) > 0 || o.file != "" {
 		reloaded, figures := reloadMetrics("authentication", a.id)
 		a.Collectors = append(a.Collectors, figures...)
-		p := &authnconfig.Providers{Audiences: a.Tokens.Audiences, Rules: rules, Path: o.file, Log: c.Log, Reloaded: reloaded}
+		p := &authnconfig.Providers{Audiences: a.Tokens.Audiences, Rules: rules, Path: o.file, Log: c.Log, Source: connectionOf, Reloaded: reloaded}
 		if err := p.Start(cfg, text); err != nil {
 			return nil, nil, o.failed(err)
 		}
