@@ -113,6 +113,7 @@ func New(cfg Config) (*Server, error) {
 		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), Dated: ofServers,
 	})
 	s.Metrics.Registry.MustRegister(s.aggregated)
+	s.Metrics.Aggregated = s.aggregated.RemoteVersions
 	s.proxy = &aggregator.Proxy{
 		By: s.aggregated, RejectRedirects: !cfg.Aggregation.Redirects, Timeout: cfg.RequestTimeout, Lasts: filters.LongRunning,
 		Read: max(cfg.MaxInFlight, 0) / 2, Write: max(cfg.MaxMutatingInFlight, 0) / 2, Fail: s.fail,

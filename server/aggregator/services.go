@@ -123,6 +123,11 @@ func (a *Aggregator) Services() *Services {
 	return s
 }
 
+// RemoteVersions lists the group versions that other servers serve, in no order.
+func (a *Aggregator) RemoteVersions() []schema.GroupVersion {
+	return slices.Collect(maps.Keys(a.Services().remote))
+}
+
 func (a *Aggregator) reset() {
 	a.byName = map[string]*apiregistrationv1.APIService{}
 	a.services.Store(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/filters"
@@ -25,6 +26,8 @@ type Metrics struct {
 	Registry *prometheus.Registry
 	Shown    Selection // of the metrics in Registry; set before first use
 	Delivery *Delivery // of watches
+	// Aggregated lists the versions that aggregated servers serve; set before the first request to one.
+	Aggregated func() []schema.GroupVersion
 
 	byGroup   bool // metrics of Kubernetes have the labels group and resource
 	catalogue *kinds.Catalogue
