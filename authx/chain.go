@@ -68,7 +68,7 @@ func withGroup(who *Authenticated) *Authenticated {
 	}
 	with := *id
 	with.Groups = append(append(make([]string, 0, len(id.Groups)+1), id.Groups...), GroupAuthenticated)
-	return &Authenticated{Identity: &with, Audiences: who.Audiences}
+	return &Authenticated{Identity: &with, Audiences: who.Audiences, Stands: who.Stands}
 }
 
 // anonymous is the user of a request without credentials.

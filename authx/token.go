@@ -53,7 +53,7 @@ func (a Agnostic) AuthenticateToken(ctx context.Context, token string, audiences
 	if !mine || err != nil {
 		return nil, mine, err
 	}
-	return &Authenticated{Identity: who.Identity, Audiences: shared}, true, nil
+	return &Authenticated{Identity: who.Identity, Audiences: shared, Stands: who.Stands}, true, nil
 }
 
 // Intersect returns the items of requested that good also has, in the order of requested and with its

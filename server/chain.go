@@ -60,6 +60,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"long selectors", selectors.Filter},
 		{"in flight", inFlight.Filter},
 		{"authorize", filters.Authorize(filters.TracedAuthorizer(c.Tracer, s.Metrics.Authorizer(c.Authorizer)), c.Log, s.fail)},
+		{"revoked", s.revoked.Filter},
 	}
 }
 

@@ -98,6 +98,7 @@ func filtered(t *testing.T) (*Server, *output) {
 	}}
 	s.Cache = cache.New(catalogue)
 	s.Metrics, s.flows = metrics.New(catalogue, time.Now), flow.New(s.Cache, flow.Config{Plain: true})
+	s.revoked = filters.NewRevoked(s.cfg.Authorizer, s.cfg.Log)
 	s.watching, s.started, s.leaving = t.Context(), make(chan struct{}), make(chan struct{})
 	close(s.started)
 	return s, to
@@ -138,7 +139,7 @@ func longWatch() *http.Request {
 // one that has something to do then, which it gives to request.Scope.AtEnd, or as one that has
 // nothing to do.
 func TestFiltersEndWithTheAnswer(t *testing.T) {
-	want := map[string]int{"metrics": 1, "trace": 1, "access log": 1, "recover": 1, "drain": 1, "audit": 1, "long selectors": 1, "in flight": 1}
+	want := map[string]int{"metrics": 1, "trace": 1, "access log": 1, "recover": 1, "drain": 1, "audit": 1, "long selectors": 1, "in flight": 1, "revoked": 1}
 	for _, name := range []string{"scope", "remote", "leaving", "strict transport", "goaway", "deadline", "starting", "went back", "authenticate", "audit received", "impersonate", "authorize"} {
 		want[name] = 0
 	}

@@ -24,7 +24,7 @@ func TestOrderOfFilters(t *testing.T) {
 		got = append(got, step.name)
 	}
 	want := []string{"scope", "remote", "metrics", "trace", "access log", "recover", "leaving", "strict transport", "goaway",
-		"starting", "went back", "drain", "cross origin", "audit", "deadline", "authenticate", "audit received", "impersonate", "around", "long selectors", "in flight", "authorize"}
+		"starting", "went back", "drain", "cross origin", "audit", "deadline", "authenticate", "audit received", "impersonate", "around", "long selectors", "in flight", "authorize", "revoked"}
 	if !slices.Equal(got, want) {
 		t.Errorf("filters are %q, want %q", got, want)
 	}

@@ -84,7 +84,7 @@ func (s *Server) reopen(ctx context.Context) error {
 
 // work returns the loops that start when the cluster's own objects exist.
 func (s *Server) work() []Loop {
-	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}}
+	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}, {Name: "revoked rights", Run: s.revoked.Run}}
 	host := controllers.Host{
 		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Follow: s.Custom.Follow, Definitions: s.Custom.Reader(), Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Metrics: s.controllers, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
 		Homeless: slices.Contains(s.cfg.Admission.Disable, "NamespaceLifecycle"), Release: s.cfg.Release,

@@ -55,6 +55,7 @@ type Server struct {
 	controllers *reconcile.Metrics
 	flows       *flow.Classifier
 	line        *answers.Line // of large answers
+	revoked     *filters.Revoked
 	webhooks    *webhook.Client
 	aggregated  *aggregator.Aggregator
 	proxy       *aggregator.Proxy
@@ -95,7 +96,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Audit != nil {
 		cfg.Audit.MaxObject = int(sizes.Recorded())
 	}
-	s.flows, s.line = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0))
+	s.flows, s.line, s.revoked = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0)), filters.NewRevoked(cfg.Authorizer, cfg.Log)
 	s.controllers = reconcile.NewMetrics(cfg.Clock)
 	s.cacheFile = newCacheFile(s)
 	s.newMetrics()

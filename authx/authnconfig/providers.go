@@ -78,7 +78,12 @@ func (p *Providers) AuthenticateToken(ctx context.Context, token string, audienc
 	if len(g.chain) == 0 {
 		return nil, false, nil
 	}
-	return g.byIssuer[oidc.IssuerOf(token)].AuthenticateToken(ctx, token, audiences)
+	issuer := oidc.IssuerOf(token)
+	who, mine, err := g.byIssuer[issuer].AuthenticateToken(ctx, token, audiences)
+	if who != nil {
+		who.Stands = func(context.Context) bool { return p.current.Load().byIssuer[issuer] != nil }
+	}
+	return who, mine, err
 }
 
 // Run finds the providers and follows the file until ctx ends.

@@ -7,6 +7,7 @@ package bootstrap
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"regexp"
 	"slices"
@@ -82,7 +83,12 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	if !ok {
 		return nil, false, nil
 	}
-	return &authx.Authenticated{Identity: &authx.Identity{Name: userPrefix + id, Groups: groups}}, true, nil
+	hash := sha256.Sum256(s.Data[KeySecret])
+	stands := func(ctx context.Context) bool {
+		s, found, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
+		return err != nil || found && !s.Deleting && sha256.Sum256(s.Data[KeySecret]) == hash && string(s.Data[KeyAuth]) == "true"
+	}
+	return &authx.Authenticated{Identity: &authx.Identity{Name: userPrefix + id, Groups: groups}, Stands: stands}, true, nil
 }
 
 func (a *Authenticator) now() time.Time {

@@ -76,6 +76,14 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: the Secret was changed", tc.name)
 		}
 	}
+	there := secrets{"bootstrap-token-abcdef": {Type: bootstrap.SecretType, Data: data(nil)}}
+	who, _, err := (&bootstrap.Authenticator{Secrets: there}).AuthenticateToken(t.Context(), good, nil)
+	if err != nil || !who.Stands(t.Context()) {
+		t.Fatal(who, err)
+	}
+	if delete(there, "bootstrap-token-abcdef"); who.Stands(t.Context()) {
+		t.Error("a token stands without its Secret")
+	}
 	a := &bootstrap.Authenticator{Secrets: secrets{}}
 	if who, mine, err := a.AuthenticateToken(t.Context(), "broken.0123456789abcdef", nil); err == nil || !mine || who != nil {
 		t.Errorf("without a store: %v %v %v", who, mine, err)

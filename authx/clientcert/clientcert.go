@@ -3,6 +3,7 @@
 package clientcert
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
@@ -57,7 +58,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 	who := &authx.Authenticated{Identity: &authx.Identity{
 		Name: leaf.Subject.CommonName, UID: uid, Groups: groups,
 		Extra: map[string][]string{authx.CredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
-	}}
+	}, Stands: a.verifier.Stands(r)}
 	a.known.put(leaf, who)
 	return who, true, nil
 }
@@ -150,7 +151,17 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// validity returns when the first certificate of a chain expires, at the latest until.
+// Stands returns a function that reports whether the certificate of a request is still one of the authorities.
+func (v *Verifier) Stands(r *http.Request) func(context.Context) bool {
+	state := r.TLS
+	return func(context.Context) bool {
+		_, err := v.Verify(&http.Request{TLS: state})
+		var invalid x509.CertificateInvalidError
+		return err == nil || errors.As(err, &invalid) && invalid.Reason == x509.Expired
+	}
+}
+
+// validity is when the first certificate of a chain ends, at the latest until.
 func validity(chain []*x509.Certificate, until time.Time) time.Time {
 	for _, c := range chain {
 		if c.NotAfter.Before(until) {

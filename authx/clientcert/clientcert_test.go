@@ -109,10 +109,14 @@ func TestAuthoritiesChange(t *testing.T) {
 	roots := pool(ca)
 	a := clientcert.New(func() *x509.CertPool { return roots() }, false)
 	r := request(issue(t, ca, nil))
-	if _, _, err := a.Authenticate(r); err != nil {
-		t.Fatal(err)
+	who, _, err := a.Authenticate(r)
+	if err != nil || !who.Stands(t.Context()) {
+		t.Fatal(who, err)
 	}
 	roots = pool(next)
+	if who.Stands(t.Context()) {
+		t.Error("a certificate stands without its authority")
+	}
 	if _, _, err := a.Authenticate(r); err == nil {
 		t.Fatal("a certificate outlives its authority")
 	}

@@ -2,6 +2,7 @@ package serviceaccount
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -47,6 +48,28 @@ func (a *Authenticator) check(ctx context.Context, c *claims, now time.Time) err
 		a.cfg.Extended(ctx, c.Subject, now.Sub(b.WarnAfter.Time()))
 	}
 	return nil
+}
+
+// stands reports whether the objects that a token names, which has a hash, are still there, as far as that can be found out.
+func (a *Authenticator) stands(ctx context.Context, c *claims, hash [sha256.Size]byte) bool {
+	is := func(plural, namespace string, r *ref) bool {
+		if r == nil {
+			return true
+		}
+		o, found, err := a.cfg.Lookup.Object(ctx, plural, namespace, r.Name)
+		return err != nil || found && o.UID == r.UID && !gone(o, a.now())
+	}
+	if c.Issuer != LegacyIssuer {
+		b := c.Bound
+		return is("serviceaccounts", b.Namespace, &b.Account) && is("secrets", b.Namespace, b.Secret) && is("pods", b.Namespace, b.Pod) &&
+			(b.Pod != nil || is("nodes", "", b.Node))
+	}
+	if a.cfg.KeepLegacy {
+		return true
+	}
+	secret, found, err := a.cfg.Lookup.Secret(ctx, c.LegacyNamespace, c.LegacySecret)
+	return err != nil || found && secret.Deleted.IsZero() && !secret.Invalid && sha256.Sum256(secret.Token) == hash &&
+		is("serviceaccounts", c.LegacyNamespace, &ref{c.LegacyAccount, c.LegacyAccountUID})
 }
 
 func checkTimes(c *claims, now time.Time) error {

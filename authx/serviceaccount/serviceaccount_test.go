@@ -134,6 +134,9 @@ func TestBound(t *testing.T) {
 			if tc.err == "" && err != nil || tc.err != "" && (err == nil || err.Error() != tc.err) {
 				t.Fatalf("error %v, want %q", err, tc.err)
 			}
+			if stands := who.Stands(t.Context()); stands != (tc.err == "" || tc.name == "time goes") {
+				t.Fatalf("the token stands: %v", stands)
+			}
 		})
 	}
 }
@@ -275,6 +278,7 @@ func TestLegacy(t *testing.T) {
 		"kubernetes.io/serviceaccount/namespace": "ns", "kubernetes.io/serviceaccount/secret.name": "s",
 		"kubernetes.io/serviceaccount/service-account.name": "app", "kubernetes.io/serviceaccount/service-account.uid": "u1",
 	})
+	var used *authx.Authenticated
 	for _, tc := range []struct {
 		secret *serviceaccount.Secret
 		err    string
@@ -287,9 +291,15 @@ func TestLegacy(t *testing.T) {
 		if tc.secret != nil {
 			f.secrets["ns/s"] = *tc.secret
 		}
+		if used != nil && used.Stands(t.Context()) != (tc.err == "") {
+			t.Errorf("%v: the token stands: %v", tc.secret, tc.err != "")
+		}
 		who, mine, err := f.auth.AuthenticateToken(t.Context(), token, nil)
 		if !mine || tc.err == "" && (err != nil || who.Identity.Name != "system:serviceaccount:ns:app") || tc.err != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.err)) {
 			t.Errorf("%v: %v %v", tc.secret, who, err)
+		}
+		if err == nil {
+			used = who
 		}
 	}
 }

@@ -50,7 +50,11 @@ func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.Re
 		fail(w, r, unauthorized())
 		return false
 	}
-	request.From(r.Context()).User = who.Identity
+	s := request.From(r.Context())
+	s.User = who.Identity
+	if who.Stands != nil && s.Info != nil && LongRunning(s.Info) {
+		s.Stand = append(s.Stand, who.Stands)
+	}
 	return true
 }
 

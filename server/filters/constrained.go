@@ -107,6 +107,7 @@ type question struct {
 	authorizer authx.Authorizer
 	caller     *authx.Identity
 	mode       string
+	failed     bool // the authorizer failed
 }
 
 // verb is the verb of the permission to impersonate.
@@ -131,6 +132,11 @@ func (q *question) become(s *request.Scope, wanted *authx.Identity) (*authx.Iden
 			return nil, err
 		}
 	}
+	return q.identity(wanted)
+}
+
+// identity checks each part of the identity, and returns it.
+func (q *question) identity(wanted *authx.Identity) (*authx.Identity, error) {
 	groups, err := q.name(wanted)
 	if err != nil {
 		return nil, err
@@ -147,6 +153,16 @@ func (q *question) become(s *request.Scope, wanted *authx.Identity) (*authx.Iden
 		return nil, err
 	}
 	return &authx.Identity{Name: wanted.Name, UID: wanted.UID, Groups: withAuthenticated(wanted.Name, groups), Extra: wanted.Extra}, nil
+}
+
+// stands returns a function that reports whether a caller may still impersonate an identity under a constraint. It does as long
+// as the authorizer fails.
+func stands(z authx.Authorizer, caller, wanted *authx.Identity, constraint string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		q := question{context: ctx, authorizer: z, caller: caller, mode: strings.TrimPrefix(constraint, "impersonate:")}
+		_, err := q.identity(wanted)
+		return err == nil || q.failed
+	}
 }
 
 // request checks that the caller may make its request in this mode.
@@ -272,6 +288,7 @@ func (q *question) part(a authx.Attributes) error {
 func (q *question) authorize(a *authx.Attributes) error {
 	a.User = q.subject()
 	decision, reason, err := q.authorizer.Authorize(q.context, a)
+	q.failed = q.failed || err != nil
 	switch {
 	case decision == authx.Allow:
 		return nil

@@ -24,6 +24,7 @@ func EndWith(end context.Context, grace time.Duration) Filter {
 				return
 			}
 			r, one := e.begin(r)
+			scope.End = one.stop
 			defer one.returned(scope)
 			next.ServeHTTP(w, r)
 		})

@@ -115,6 +115,9 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 		i.fail(w, r, err)
 		return false
 	}
+	if LongRunning(s.Info) {
+		s.Stand = append(s.Stand, stands(i.authorizer, s.User, requested(r.Header), constraint))
+	}
 	s.Actor, s.User, s.Constraint = s.User, who, constraint
 	strip(r.Header)
 	return true

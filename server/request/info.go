@@ -72,6 +72,15 @@ func (i *Info) Labels() (labels.Selector, error) {
 	return p.selector, p.err
 }
 
+// Fresh returns a copy for another goroutine, without Query and parsed selectors.
+func (i *Info) Fresh() *Info {
+	return &Info{
+		IsResource: i.IsResource, Path: i.Path, Verb: i.Verb, Prefix: i.Prefix, Group: i.Group, Version: i.Version, Namespace: i.Namespace,
+		Resource: i.Resource, Subresource: i.Subresource, Name: i.Name, Parts: i.Parts, WatchPrefix: i.WatchPrefix, NameFromSelector: i.NameFromSelector,
+		FieldSelector: i.FieldSelector, LabelSelector: i.LabelSelector, Remote: i.Remote, Upgrade: i.Upgrade,
+	}
+}
+
 // Release drops the parsed label selector after its user has made something smaller of it. Labels would parse
 // it again.
 func (i *Info) Release() { i.labels = parsed[labels.Selector]{} }

@@ -24,6 +24,10 @@ type Scope struct {
 
 	Constraint string // the verb of constrained impersonation that allowed User; otherwise ""
 
+	// Of a request that lasts: End ends it, and Stand report whether its user may still be who it is.
+	End   context.CancelFunc
+	Stand []func(context.Context) bool
+
 	Permit permits.Permit // from the authorizer; without it nothing is read or written
 
 	// Inside marks a request of the server to itself, which may use disabled resources.

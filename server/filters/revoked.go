@@ -1,0 +1,130 @@
+package filters
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+const (
+	// A round through all long-running requests begins revokedEvery after the last one, or after revokedRest times
+	// the duration of that, so that it takes a bounded share of a processor.
+	revokedEvery = 20 * time.Second
+	revokedRest  = 10
+	// revokedStep is the number of requests after which a round yields to other goroutines.
+	revokedStep = 64
+)
+
+// Revoked ends long-running requests whose user may no longer make them: because an authorizer no longer allows the request,
+// the credential was revoked, or another user may no longer impersonate this one. A failure of an authorizer ends none.
+type Revoked struct {
+	authorizer authx.Authorizer
+	log        *slog.Logger
+
+	mu   sync.Mutex
+	open map[*request.Scope]struct{}
+}
+
+// NewRevoked makes a Revoked without requests. Its Run must run.
+func NewRevoked(z authx.Authorizer, log *slog.Logger) *Revoked {
+	return &Revoked{authorizer: z, log: log, open: map[*request.Scope]struct{}{}}
+}
+
+// Filter is the filter after Authorize. The request needs the context of EndWith.
+func (v *Revoked) Filter(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s := request.From(r.Context()); s.End != nil {
+			v.mu.Lock()
+			v.open[s] = struct{}{}
+			v.mu.Unlock()
+			defer v.returned(s)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// returned forgets a request after its handler has returned, or at its end if it outlives the handler.
+func (v *Revoked) returned(s *request.Scope) {
+	if s.Outlives() {
+		s.AtEnd(func() { v.forget(s) })
+		return
+	}
+	v.forget(s)
+}
+
+func (v *Revoked) forget(s *request.Scope) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.open, s)
+}
+
+// Run checks the rights of all long-running requests repeatedly, until ctx ends.
+func (v *Revoked) Run(ctx context.Context) error {
+	for rest := revokedEvery; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(rest):
+		}
+		began := time.Now()
+		v.round(ctx)
+		rest = max(revokedEvery, revokedRest*time.Since(began))
+	}
+}
+
+func (v *Revoked) round(ctx context.Context) {
+	v.mu.Lock()
+	list := make([]*request.Scope, 0, len(v.open))
+	for s := range v.open {
+		list = append(list, s)
+	}
+	v.mu.Unlock()
+	ended := 0
+	for i, s := range list {
+		if i%revokedStep == 0 {
+			runtime.Gosched()
+		}
+		if v.stands(ctx, s) || ctx.Err() != nil || !v.has(s) {
+			continue
+		}
+		ended++
+		s.End()
+	}
+	if ended > 0 {
+		v.log.Info("ended watches and connections whose users may no longer have them", "count", ended)
+	}
+}
+
+func (v *Revoked) has(s *request.Scope) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, open := v.open[s]
+	return open
+}
+
+// stands reports whether the user of a request may still make it.
+func (v *Revoked) stands(ctx context.Context, s *request.Scope) bool {
+	for _, stands := range s.Stand {
+		if !stands(ctx) {
+			return false
+		}
+	}
+	info := s.Info.Fresh() // the request's goroutine uses its own
+	a := Attributes(&request.Scope{Info: info, User: s.User})
+	verbs := []string{info.Verb}
+	if getsFirst(info) {
+		verbs = append(verbs, "get")
+	}
+	for _, a.Verb = range verbs {
+		if d, _, err := v.authorizer.Authorize(ctx, a); d != authx.Allow && err == nil {
+			return false
+		}
+	}
+	return true
+}
