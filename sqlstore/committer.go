@@ -135,7 +135,11 @@ func (s *Store) admit(w *write) error {
 	if len(ops) == 0 {
 		return errors.New("sqlstore: a write without operations")
 	}
-	for i, op := range ops {
+	var seen map[Key]struct{}
+	if len(ops) > 1 {
+		seen = make(map[Key]struct{}, len(ops))
+	}
+	for _, op := range ops {
 		if op.Verb < Create || op.Verb > Delete {
 			return fmt.Errorf("sqlstore: %s: unknown verb %d", op.Key, op.Verb)
 		}
@@ -146,10 +150,11 @@ func (s *Store) admit(w *write) error {
 			return fmt.Errorf("%s: %d bytes, of %d allowed: %w", op.Key, len(op.Value), s.cfg.MaxValue, ErrTooLarge)
 		}
 		w.size += len(op.Value)
-		for j := range i {
-			if ops[j].Key == op.Key {
-				return fmt.Errorf("sqlstore: %s occurs twice in one write", op.Key)
-			}
+		if _, twice := seen[op.Key]; twice {
+			return fmt.Errorf("sqlstore: %s occurs twice in one write", op.Key)
+		}
+		if seen != nil {
+			seen[op.Key] = struct{}{}
 		}
 	}
 	return nil
