@@ -191,7 +191,7 @@ type Admin interface {
 
 	// Load fills an empty database in one transaction: with the rows as they are,
 	// revisions and times included, and with the content's bounds and cluster id.
-	// After an error, or a crash, the database is as empty as before.
+	// After an error, or a crash, the database is as empty as before, except after ErrUncertain.
 	// Errors: ErrNotEmpty if anything was ever written, and those of Rows.
 	Load(ctx context.Context, content Content) error
 

@@ -100,6 +100,38 @@ func TestResolveFindsThatNothingWasCommitted(t *testing.T) {
 	storetest.CheckTable(t, direct.Open(t))
 }
 
+// TestLoadFindsItsOutcome: a load whose COMMIT was done and not answered has filled the database, also if the caller is gone by then.
+func TestLoadFindsItsOutcome(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		proxy, direct, d := behindProxy(t, postgres.Config{})
+		proxy.LoseCommits(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if cancelled {
+			go func() {
+				for proxy.Pending() > 0 && ctx.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				cancel()
+			}()
+		}
+		err := d.Load(ctx, sqlstore.Content{Bounds: sqlstore.Bounds{Floor: 3, Head: 3}, Rows: func(yield func(sqlstore.Row, error) bool) {
+			for revision := range int64(3) {
+				row := sqlstore.Row{Key: createTxn(fmt.Sprint(revision), "").Ops[0].Key, Revision: revision + 1, Created: revision + 1, Value: []byte("x"), WrittenAt: at}
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}})
+		if err != nil || proxy.Pending() > 0 {
+			t.Errorf("a load that was committed ended with %v, %d commits to lose", err, proxy.Pending())
+		}
+		if b, err := direct.Open(t).Bounds(t.Context()); err != nil || b.Head != 3 {
+			t.Errorf("the database has %+v, %v", b, err)
+		}
+	}
+}
+
 // A pooler makes up the process numbers that it tells its clients, of 32 bits each.
 func TestResolveWithANumberThatIsNoProcess(t *testing.T) {
 	for _, poll := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 )
 
 // Load fills an empty database with the rows of the spool, in one transaction. Errors: sqlstore.ErrNotEmpty,
-// archive.ErrDamaged, and those of the driver; after any of them the database is as empty as before.
+// archive.ErrDamaged, and those of the driver; after any of them but sqlstore.ErrUncertain the database is as empty as before.
 func (s *Spooled) Load(ctx context.Context, d sqlstore.Driver, progress func(rows int64)) error {
 	f, err := os.Open(s.Path + rowsEnd)
 	if err != nil {
