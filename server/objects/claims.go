@@ -7,7 +7,6 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -30,29 +29,60 @@ func poolOf(st *kinds.Storage, pool string) string {
 	return poolPrefix + pool
 }
 
-// claims returns the view of the claims that allocators need.
-func (s *Store) claims(st *kinds.Storage) kinds.Claims { return taken{s.cache, st} }
-
-type taken struct {
-	cache   *cache.Cache
-	storage *kinds.Storage
+// claims returns the view of the claims that an allocator needs for one plan.
+func (s *Store) claims(st *kinds.Storage) *claims {
+	return &claims{cache: s.cache, storage: st, removed: map[string]int64{}, changed: map[string]int64{}}
 }
 
-func (c taken) Taken(pool, name string) bool {
-	return c.cache.Get(poolOf(c.storage, pool), "", name) != nil
+// claims is the claims as they are in the cache. It notes the state of the storages that it has shown.
+type claims struct {
+	cache            *cache.Cache
+	storage          *kinds.Storage
+	removed, changed map[string]int64 // by storage, before it was read first
 }
 
-func (c taken) Removed(pool string) int64 {
-	_, removed := c.cache.Moved(poolOf(c.storage, pool))
+func (c *claims) Taken(pool, name string) bool {
+	key := poolOf(c.storage, pool)
+	if _, known := c.removed[key]; !known {
+		_, c.removed[key] = c.cache.Moved(key)
+	}
+	return c.cache.Get(key, "", name) != nil
+}
+
+func (c *claims) Removed(pool string) int64 {
+	key := poolOf(c.storage, pool)
+	_, removed := c.cache.Moved(key)
+	if _, known := c.removed[key]; !known {
+		c.removed[key] = removed
+	}
 	return removed
 }
 
-func (c taken) Changed(storage string) int64 {
+func (c *claims) Changed(storage string) int64 {
 	changed, _ := c.cache.Moved(storage)
+	if _, known := c.changed[storage]; !known {
+		c.changed[storage] = changed
+	}
 	return changed
 }
 
-func (c taken) Each(storage string, fn func(name string, revision int64, encoded []byte)) {
+// outdated reports whether something that a refusal may rest on has changed: a claim was released, or an object of another
+// storage was written.
+func (c *claims) outdated() bool {
+	for key, before := range c.removed {
+		if _, removed := c.cache.Moved(key); removed != before {
+			return true
+		}
+	}
+	for key, before := range c.changed {
+		if changed, _ := c.cache.Moved(key); changed != before {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *claims) Each(storage string, fn func(name string, revision int64, encoded []byte)) {
 	c.cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
 		if item.Err() == nil {
 			fn(item.Name, item.Revision, item.JSON())
@@ -75,17 +105,6 @@ func (s *Store) takeOp(ctx context.Context, st *kinds.Storage, cl *kinds.Claim) 
 	var err error
 	op.Value, err = s.Encode(ctx, s.catalogue.ByStorage(cl.Pool), cl.Object, 0)
 	return op, err
-}
-
-// companion finds the object that is deleted together with an object, or nil.
-func (s *Store) companion(p permits.Permit, at Place) (*cache.Item, error) {
-	if at.Resource.Storage.DeleteAlso == "" {
-		return nil, nil
-	}
-	if err := at.check(&p, permits.Delete); err != nil {
-		return nil, err
-	}
-	return s.cache.Get(at.Resource.Storage.DeleteAlso, at.Namespace, at.Name), nil
 }
 
 // claimed returns the operations that release all claims of an owner whose object cannot be read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -16,34 +17,35 @@ import (
 var ErrClaimed = errors.New("another write came first")
 
 // Plan lists the additional operations of a change: claims that allocators take and release, and the
-// companion of a deleted object. obj is nil for a delete, old for a create.
+// companion of a deleted object. obj is nil for a delete, old for a create. A refusal holds for the claims of all
+// servers; ErrClaimed: the allocator must be asked again.
 func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old kinds.Object, dry bool) ([]sqlstore.Op, error) {
-	var ops []sqlstore.Op
 	st := at.Resource.Storage
+	var gone []sqlstore.Key
 	if st.DeleteAlso != "" && obj == nil && !dry {
-		item, err := s.companion(p, at)
-		if err != nil {
+		if err := at.check(&p, permits.Delete); err != nil {
 			return nil, err
 		}
-		if item != nil {
-			key := sqlstore.Key{Resource: st.DeleteAlso, Namespace: at.Namespace, Name: at.Name}
-			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()})
+		gone = append(gone, sqlstore.Key{Resource: st.DeleteAlso, Namespace: at.Namespace, Name: at.Name})
+	}
+	var take []kinds.Claim
+	if st.Allocate != nil {
+		view := s.claims(st)
+		taken, release, err := st.Allocate.Plan(ctx, obj, old, view, dry)
+		if err != nil {
+			return nil, s.conclusive(ctx, view, err)
+		}
+		if dry {
+			return nil, nil
+		}
+		take = taken
+		for i := range release {
+			gone = append(gone, ClaimKey(st, &release[i]))
 		}
 	}
-	if st.Allocate == nil {
-		return ops, nil
-	}
-	take, release, err := st.Allocate.Plan(ctx, obj, old, s.claims(st), dry)
-	if err != nil || dry {
+	ops, err := s.deletes(ctx, gone)
+	if err != nil {
 		return nil, err
-	}
-	for _, cl := range release {
-		key := ClaimKey(st, &cl)
-		item := s.cache.Get(key.Resource, "", key.Name)
-		if item == nil {
-			continue // released already
-		}
-		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()})
 	}
 	for i := range take {
 		op, err := s.takeOp(ctx, st, &take[i])
@@ -55,9 +57,39 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 	return ops, nil
 }
 
-// Commit writes an object and its claims together, if the permit covers it, and returns the item
-// that readers now see. The operation needs no key. It returns the errors of the store for the
-// object itself, and ErrClaimed for the rest.
+// conclusive returns the refusal of an allocator, or ErrClaimed if claims of the view that it was shown have been released,
+// by what all servers have written.
+func (s *Store) conclusive(ctx context.Context, view *claims, refusal error) error {
+	if err := s.CatchUp(ctx); err != nil {
+		return err
+	}
+	if view.outdated() {
+		return ErrClaimed
+	}
+	return refusal
+}
+
+// deletes returns the operations that delete the objects of keys, as far as there are any. If the cache lacks one of them, it
+// waits for every write of all servers: the cache may have an object, and not yet the claims of the same commit.
+func (s *Store) deletes(ctx context.Context, keys []sqlstore.Key) ([]sqlstore.Op, error) {
+	find := func(key sqlstore.Key) *cache.Item { return s.cache.Get(key.Resource, key.Namespace, key.Name) }
+	if slices.ContainsFunc(keys, func(key sqlstore.Key) bool { return find(key) == nil }) {
+		if err := s.CatchUp(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var ops []sqlstore.Op
+	for _, key := range keys {
+		if item := find(key); item != nil {
+			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()})
+		}
+	}
+	return ops, nil
+}
+
+// Commit writes an object and its claims together, if the permit covers it, and
+// returns the item that readers now see. The operation needs no key. Errors are those of
+// the store for the object itself, and ErrClaimed for the rest.
 func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
 	if err := at.check(&p, effectOf(op.Verb)); err != nil {
 		return nil, err
@@ -143,6 +175,9 @@ func (s *Store) Discard(ctx context.Context, p, unread permits.Permit, at Place,
 	}
 	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()}}
 	if at.Resource.Storage.Allocate != nil {
+		if err := s.CatchUp(ctx); err != nil { // see deletes
+			return err
+		}
 		ops = append(ops, s.claimed(item.Namespace+"/"+item.Name)...)
 	}
 	_, err := s.store.Write(ctx, ops...)

@@ -96,14 +96,13 @@ func (s *Store) Read(ctx context.Context, p permits.Permit, at Place, resourceVe
 	return it, nil
 }
 
-// CheckVacant fails with sqlstore.ExistsError if the place of a new object is taken, with certainty.
+// CheckVacant fails with sqlstore.ExistsError if the place of a new object is taken. It waits for every write of all servers, so
+// that both answers are certain.
 func (s *Store) CheckVacant(ctx context.Context, p permits.Permit, at Place) error {
-	there, err := s.Standing(p, at)
-	if err == nil && !there.Exists {
-		if err = s.CatchUp(ctx); err == nil {
-			there, err = s.Standing(p, at)
-		}
+	if err := s.CatchUp(ctx); err != nil {
+		return err
 	}
+	there, err := s.Standing(p, at)
 	if err == nil && there.Exists {
 		err = &sqlstore.ExistsError{Key: at.Key(), Current: sqlstore.Row{Revision: there.Revision}}
 	}

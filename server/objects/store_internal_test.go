@@ -105,10 +105,9 @@ func (b *box) doors() map[string]func(permits.Permit) error {
 			_, err := b.Plan(ctx, p, b.at("a", "x"), nil, &corev1.Service{}, false)
 			return err
 		},
-		"standing":  func(p permits.Permit) error { _, err := b.Standing(p, b.at("a", "x")); return err },
-		"companion": func(p permits.Permit) error { _, err := b.companion(p, b.at("a", "x")); return err },
-		"list":      func(p permits.Permit) error { _, err := b.Collection(p, b.at("a", "")); return err },
-		"at":        func(p permits.Permit) error { _, err := b.CollectionAt(p, b.at("a", ""), b.Revision()); return err },
+		"standing": func(p permits.Permit) error { _, err := b.Standing(p, b.at("a", "x")); return err },
+		"list":     func(p permits.Permit) error { _, err := b.Collection(p, b.at("a", "")); return err },
+		"at":       func(p permits.Permit) error { _, err := b.CollectionAt(p, b.at("a", ""), b.Revision()); return err },
 		"scan": func(p permits.Permit) error {
 			return b.scan(ctx, p, b.at("a", ""), b.Revision(), cache.Position{}, func(*sqlstore.Row) bool { return true })
 		},
@@ -149,10 +148,10 @@ func TestDoors(t *testing.T) {
 		"create ":                            {"create", "standing", "vacant"},
 		"create new":                         {"create"},
 		"create x":                           {"standing", "vacant"},
-		"update x":                           {"companion", "find", "get", "live", "meant", "plan", "read", "update"},
-		"patch x":                            {"companion", "find", "get", "live", "meant", "plan", "read", "update"},
-		"delete x":                           {"companion", "find", "get", "live", "meant", "plan", "read", "update"},
-		"deletecollection ":                  {"at", "companion", "delete", "find", "get", "list", "live", "meant", "page", "plan", "read", "scan", "update"},
+		"update x":                           {"find", "get", "live", "meant", "plan", "read", "update"},
+		"patch x":                            {"find", "get", "live", "meant", "plan", "read", "update"},
+		"delete x":                           {"find", "get", "live", "meant", "plan", "read", "update"},
+		"deletecollection ":                  {"at", "delete", "find", "get", "list", "live", "meant", "page", "plan", "read", "scan", "update"},
 		"get elsewhere":                      nil,
 		"impersonate x":                      nil,
 		"proxy x":                            nil,

@@ -77,18 +77,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 			c.obj.SetName(name)
 			c.at.Name = c.obj.GetName()
 		}
-		extra, err := w.Objects.Plan(ctx, c.permit, req.place(c.obj.GetName()), c.obj, nil, req.DryRun)
-		if err != nil {
-			return nil, err
-		}
-		if err := w.prepareCreate(ctx, req, c.obj); err != nil {
-			return nil, err
-		}
-		c.at.Object = c.obj
-		if err := w.Admission.Validate(ctx, c.at); err != nil {
-			return nil, err
-		}
-		item, err := w.insert(ctx, req, c, extra)
+		item, err := w.tryCreate(ctx, req, c)
 		var exists *sqlstore.ExistsError
 		switch {
 		case err == nil:
@@ -102,6 +91,23 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 		}
 		c.obj = objects.Copy(c.pristine)
 	}
+}
+
+// tryCreate allocates, validates and stores the object. It fails with ErrClaimed if another write claimed or released what the
+// object needs.
+func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cache.Item, error) {
+	extra, err := w.Objects.Plan(ctx, c.permit, req.place(c.obj.GetName()), c.obj, nil, req.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.prepareCreate(ctx, req, c.obj); err != nil {
+		return nil, err
+	}
+	c.at.Object = c.obj
+	if err := w.validate(ctx, c.at); err != nil {
+		return nil, err
+	}
+	return w.insert(ctx, req, c, extra)
 }
 
 // admitCreate records ownership and runs mutating admission.

@@ -41,6 +41,7 @@ type desk struct {
 	t         *testing.T
 	catalogue *kinds.Catalogue
 	cache     *cache.Cache
+	store     *sqlstore.Store
 	asked     []string // of admission: operation, and object
 	change    func(a *admission.Attributes) error
 	refuse    func(a *admission.Attributes) error
@@ -68,7 +69,7 @@ func newDeskOn(t *testing.T, driver sqlstore.Driver) *desk {
 		cancel()
 		<-done
 	})
-	d := &desk{t: t, catalogue: catalogue, cache: c}
+	d := &desk{t: t, catalogue: catalogue, cache: c, store: store}
 	d.Writer = &writes.Writer{
 		Objects: objects.New(catalogue, store, c), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
 		Clock: func() time.Time { return noon }, Log: slog.New(slog.DiscardHandler),
