@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/access"
@@ -42,13 +43,18 @@ func (s *Server) newVerbs(who access.Authentication) error {
 			Objects:   s.objects,
 			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, JSON: s.objects.Codec(), StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
 			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log, Changed: s.changed(), Apart: c.DeletesApart,
-			NeverPast: c.Release.Has(release.DeletionsNeverPast),
+			NeverPast: c.Release.Has(release.DeletionsNeverPast), Homeless: s.homeless(),
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Sent: s.Metrics.Delivery.Sent, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
 		MaxBody: s.objects.Sizes().Body(), Gate: verbs.NewGate(s.objects.Sizes()),
 	}
 	return nil
+}
+
+// homeless reports whether objects may be created in namespaces that do not exist.
+func (s *Server) homeless() bool {
+	return slices.Contains(s.cfg.Admission.Disable, "NamespaceLifecycle")
 }
 
 // changed returns the callbacks, by storage, that an update calls before it is answered.

@@ -33,6 +33,16 @@ func (s *Store) Namespace(ctx context.Context, p permits.Permit, name string) (*
 	return s.Find(ctx, p, Place{Resource: s.catalogue.ByStorage("namespaces"), Name: name})
 }
 
+// Housed reports whether the namespace of an object existed when the object was created, as far as the cache knows, which must
+// have the object.
+func (s *Store) Housed(item *cache.Item) bool {
+	if s.cache.Get("namespaces", "", item.Namespace) != nil {
+		return true
+	}
+	_, removed := s.cache.Moved("namespaces") // after Get: a later delete of the namespace counts
+	return removed > item.Created
+}
+
 // Live finds an object and decodes it in its stored version, a custom one in that of the place. Its error is
 // 404 for a missing object, and 400 for a name that no object can have.
 func (s *Store) Live(ctx context.Context, p permits.Permit, at Place) (kinds.Object, *cache.Item, error) {

@@ -81,6 +81,11 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 		var exists *sqlstore.ExistsError
 		switch {
 		case err == nil:
+			if !req.DryRun {
+				if err := w.checkHome(ctx, req, item, c.obj); err != nil {
+					return nil, err
+				}
+			}
 			return &Outcome{Item: item, Object: c.obj, Created: true}, nil
 		case errors.Is(err, objects.ErrClaimed):
 			turn.Lost()

@@ -23,7 +23,8 @@ import (
 // deleted, it has each object that was created in it before: the sweeper deletes those immediately. It finds objects
 // that are created later, as long as no namespace of that name exists, by sweeps after one second, two, four and so on
 // up to 64: longer, in total, than a request may take. A reused name is safe: objects of the new namespace have newer
-// revisions than the end of the old one.
+// revisions than the end of the old one. Package writes deletes such a later object itself, unless its server dies or does not
+// learn in time that the object was stored.
 //
 // Only a namespace that was terminating leaves orphans. Otherwise an operator has removed it
 // with `store repair --delete`, because it was unreadable: its objects are
