@@ -3,17 +3,20 @@ package writes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/writes"
+	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
@@ -135,5 +138,30 @@ func TestRewriteBehind(t *testing.T) {
 	})
 	if err != nil || refused != 1 {
 		t.Errorf("%v, refused %d times", err, refused)
+	}
+}
+
+// TestLabelBehind: a field that needs a label on the namespace is allowed by the label that another server has written last.
+func TestLabelBehind(t *testing.T) {
+	first, second := twoDesks(t)
+	second.catalogue.Lookup("", "v1", "configmaps").Storage.NeedsLabel = func(kinds.Object, kinds.Object) (*field.Path, string, string) {
+		return field.NewPath("data"), "may", "needs a label"
+	}
+	key := sqlstore.Key{Resource: "namespaces", Name: "a"}
+	revision := int64(0)
+	for i, may := range []string{"true", "false", "true", "false"} {
+		op := sqlstore.Op{Verb: sqlstore.Update, Key: key, Expect: revision, Value: fmt.Appendf(nil, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"u","labels":{"may":%q}}}`, may)}
+		if i == 0 {
+			op.Verb = sqlstore.Create
+		}
+		out, err := first.store.Write(t.Context(), op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision = out.Revisions[0]
+		_, err = second.Create(t.Context(), second.request("create", "configmaps", "", ""), configMap(fmt.Sprint("x", i), nil))
+		if may == "true" && err != nil || may == "false" && !apierrors.IsInvalid(err) {
+			t.Errorf("with the label %q: %v", may, err)
+		}
 	}
 }
