@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -60,17 +59,12 @@ func (s *Store) Live(ctx context.Context, p permits.Permit, at Place) (kinds.Obj
 	return obj, item, err
 }
 
-// Meant is Live for a client that may state the UID of the object that it means: before Meant returns an
-// object with another UID, it waits for every write of all servers.
-func (s *Store) Meant(ctx context.Context, p permits.Permit, at Place, uid types.UID) (kinds.Object, error) {
-	obj, _, err := s.Live(ctx, p, at)
-	if err != nil || uid == "" || uid == obj.GetUID() {
-		return obj, err
-	}
+// Latest is Live after every write that any server has made so far: for answers that no commit verifies.
+func (s *Store) Latest(ctx context.Context, p permits.Permit, at Place) (kinds.Object, error) {
 	if err := s.CatchUp(ctx); err != nil {
 		return nil, err
 	}
-	obj, _, err = s.Live(ctx, p, at)
+	obj, _, err := s.Live(ctx, p, at)
 	return obj, err
 }
 

@@ -94,7 +94,7 @@ func (b *box) doors() map[string]func(permits.Permit) error {
 		"get":    func(p permits.Permit) error { _, err := b.Get(p, b.at("a", "x")); return err },
 		"find":   func(p permits.Permit) error { _, err := b.Find(ctx, p, b.at("a", "x")); return err },
 		"live":   func(p permits.Permit) error { _, _, err := b.Live(ctx, p, b.at("a", "x")); return err },
-		"meant":  func(p permits.Permit) error { _, err := b.Meant(ctx, p, b.at("a", "x"), "another"); return err },
+		"latest": func(p permits.Permit) error { _, err := b.Latest(ctx, p, b.at("a", "x")); return err },
 		"read":   func(p permits.Permit) error { _, err := b.Read(ctx, p, b.at("a", "x"), ""); return err },
 		"vacant": func(p permits.Permit) error { return asPermitted(b.CheckVacant(ctx, p, b.at("a", "x"))) },
 		"page": func(p permits.Permit) error {
@@ -140,7 +140,7 @@ func (b *box) doors() map[string]func(permits.Permit) error {
 // changes nothing.
 func TestDoors(t *testing.T) {
 	open := map[string][]string{
-		"get x":                              {"find", "get", "live", "meant", "read"},
+		"get x":                              {"find", "get", "latest", "live", "read"},
 		"list ":                              {"at", "list", "page", "scan"},
 		"list x":                             {"at", "list", "page", "scan"},
 		"watch ":                             {"at", "list", "page", "scan", "watch", "watch now"},
@@ -148,10 +148,10 @@ func TestDoors(t *testing.T) {
 		"create ":                            {"create", "standing", "vacant"},
 		"create new":                         {"create"},
 		"create x":                           {"standing", "vacant"},
-		"update x":                           {"find", "get", "live", "meant", "plan", "read", "update"},
-		"patch x":                            {"find", "get", "live", "meant", "plan", "read", "update"},
-		"delete x":                           {"find", "get", "live", "meant", "plan", "read", "update"},
-		"deletecollection ":                  {"at", "delete", "find", "get", "list", "live", "meant", "page", "plan", "read", "scan", "update"},
+		"update x":                           {"find", "get", "latest", "live", "plan", "read", "update"},
+		"patch x":                            {"find", "get", "latest", "live", "plan", "read", "update"},
+		"delete x":                           {"find", "get", "latest", "live", "plan", "read", "update"},
+		"deletecollection ":                  {"at", "delete", "find", "get", "latest", "list", "live", "page", "plan", "read", "scan", "update"},
 		"get elsewhere":                      nil,
 		"impersonate x":                      nil,
 		"proxy x":                            nil,
@@ -270,7 +270,7 @@ func TestWhatBelongs(t *testing.T) {
 func TestNoOtherWay(t *testing.T) {
 	harmless := []string{"Bound", "CatchUp", "Codec", "Floor", "Head", "NamespaceMade", "Now", "Oldest", "Overtaken", "PastFloor", "Reach", "Revision", "RevisionAt", "Since", "Sizes", "WaitFor", "WrittenAt"}
 	given := []string{"CheckSize", "Convert", "Decode", "DecodeForColumns", "Each", "Encode", "Form", "Housed", "JSON", "Selects", "Unstored"} // the caller already has the objects
-	locked := []string{"CheckVacant", "Collection", "CollectionAt", "Commit", "Current", "Discard", "Find", "Get", "List", "Live", "Meant", "Namespace", "Past", "Plan", "Read", "Restore", "Standing", "Unchanged", "Watch", "WatchNow"}
+	locked := []string{"CheckVacant", "Collection", "CollectionAt", "Commit", "Current", "Discard", "Find", "Get", "Latest", "List", "Live", "Namespace", "Past", "Plan", "Read", "Restore", "Standing", "Unchanged", "Watch", "WatchNow"}
 	s := reflect.TypeFor[*Store]()
 	for i := range s.NumMethod() {
 		m := s.Method(i)

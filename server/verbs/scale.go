@@ -40,6 +40,8 @@ func (h *Handler) getScale(c *Call) error {
 			}
 			return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 		}
+	} else if err := h.Objects.CatchUp(c.Context()); err != nil {
+		return err
 	}
 	if err := h.holdLive(c, h.liveSize(c)); err != nil {
 		return err

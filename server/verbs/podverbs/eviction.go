@@ -120,10 +120,7 @@ func (e *evicting) run() error {
 // pod finds the pod, after the cache has every write of all servers: they decide whether the pod needs a budget, and which
 // budgets there are.
 func (e *evicting) pod() (*corev1.Pod, error) {
-	if err := e.h.Objects.CatchUp(e.c.Context()); err != nil {
-		return nil, err
-	}
-	obj, _, err := e.h.Objects.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
+	obj, err := e.h.Objects.Latest(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
 	if err != nil {
 		return nil, err
 	}

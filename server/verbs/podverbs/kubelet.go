@@ -151,9 +151,9 @@ func container(pod *corev1.Pod, name string) (string, error) {
 	return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: %s", pod.Name, names))
 }
 
-// livePod returns the pod that a call names.
+// livePod returns a pod as all servers have written it.
 func livePod(h *verbs.Handler, c *verbs.Call, name string) (*corev1.Pod, error) {
-	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), podPlace(h, c, name))
+	obj, err := h.Objects.Latest(c.Context(), c.Permit(), podPlace(h, c, name))
 	if err != nil {
 		return nil, err
 	}

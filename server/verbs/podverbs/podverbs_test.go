@@ -268,6 +268,27 @@ func TestEvictionBehind(t *testing.T) {
 	}
 }
 
+// TestLogsBehind: a server does not answer that a pod without a node has no logs if another server has assigned the pod.
+func TestLogsBehind(t *testing.T) {
+	memory := storetest.NewMemory()
+	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory, sqlstore.Config{}), servertest.Idle)
+	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.Deaf{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
+	first.pod("a", "")
+	second.get("a") // and waits for all writes so far
+	logs := func() (code int) {
+		var text string
+		code, _ = second.send("GET", pods+"/a/log", "", &text)
+		return code
+	}
+	if code := logs(); code != http.StatusNoContent {
+		t.Errorf("a pod without a node: %d", code)
+	}
+	first.must("POST", pods+"/a/binding", `{"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}}`)
+	if code := logs(); code != http.StatusNotFound {
+		t.Errorf("a pod on a node that is missing: %d", code)
+	}
+}
+
 // An empty selector is one of all pods; none is one of no pod.
 func TestEvictionSelectors(t *testing.T) {
 	for selector, protects := range map[string]bool{

@@ -187,19 +187,24 @@ func serviceHost(h *verbs.Handler, c *verbs.Call, name, port string) (string, er
 }
 
 // isPod reports whether an address belongs to a pod of the same namespace: users that may write Endpoints
-// must not be able to make this server connect anywhere else.
+// must not be able to make this server connect anywhere else. It sends no query: an Endpoints may name thousands of pods.
 func isPod(h *verbs.Handler, c *verbs.Call, a *corev1.EndpointAddress) bool {
 	if a.TargetRef == nil || a.TargetRef.Namespace != c.Info.Namespace {
 		return false
 	}
-	pod, err := livePod(h, c, a.TargetRef.Name)
+	at := podPlace(h, c, a.TargetRef.Name)
+	item, err := h.Objects.Get(c.Permit(), at)
+	if item == nil || err != nil {
+		return false
+	}
+	obj, err := h.Objects.Decode(c.Context(), at.Resource, item)
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.IP })
+	return slices.ContainsFunc(obj.(*corev1.Pod).Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.IP })
 }
 
-// find returns an object of the call's namespace. The error for a missing one names the resource of the call,
+// find returns an object of the call's namespace, as all servers have written it. The error for a missing one names the resource of the call,
 // as clients expect.
 func find(h *verbs.Handler, c *verbs.Call, plural, name string) (kinds.Object, error) {
 	r := h.Catalogue.Lookup("", "v1", plural)
@@ -207,7 +212,7 @@ func find(h *verbs.Handler, c *verbs.Call, plural, name string) (kinds.Object, e
 	if r.Namespaced {
 		namespace = c.Info.Namespace
 	}
-	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: r, Namespace: namespace, Name: name})
+	obj, err := h.Objects.Latest(c.Context(), c.Permit(), objects.Place{Resource: r, Namespace: namespace, Name: name})
 	if apierrors.IsNotFound(err) {
 		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
 	}

@@ -14,7 +14,10 @@ import (
 	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // backend returns a site on whose network every address leads to one web server.
@@ -205,6 +208,36 @@ func TestProxyToNobody(t *testing.T) {
 		if s.send("GET", pods+path, "", &st); st.Message != want || st.Code != 503 && st.Reason != "" {
 			t.Errorf("%s: %d %s %q, want %q", path, st.Code, st.Reason, st.Message, want)
 		}
+	}
+}
+
+// heads counts the queries for the newest revision.
+type heads struct {
+	sqlstore.Driver
+	count atomic.Int64
+}
+
+func (h *heads) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
+	h.count.Add(1)
+	return h.Driver.Bounds(ctx)
+}
+
+// TestProxyToMissingPods: a request to a service sends no query for each address of the Endpoints that a client wrote.
+func TestProxyToMissingPods(t *testing.T) {
+	driver := &heads{Driver: storetest.NewMemory()}
+	s := newSite(t, podverbs.Kubelet{}, servertest.On(driver, sqlstore.Config{}), servertest.Idle)
+	var addresses []string
+	for i := range 1000 {
+		addresses = append(addresses, fmt.Sprintf(`{"ip": "10.1.%d.%d", "targetRef": {"kind": "Pod", "namespace": "ns", "name": "p%d"}}`, i/250, i%250+1, i))
+	}
+	s.must("POST", "/api/v1/namespaces/ns/endpoints", fmt.Sprintf(`{"metadata": {"name": "web"}, "subsets": [{"ports": [{"name": "http", "port": 80}], "addresses": [%s]}]}`, strings.Join(addresses, ",")))
+	before := driver.count.Load()
+	var st metav1.Status
+	if s.send("GET", services+"/web:http/proxy/", "", &st); st.Code != http.StatusServiceUnavailable {
+		t.Errorf("%+v", st)
+	}
+	if n := driver.count.Load() - before; n > 100 {
+		t.Errorf("%d queries", n)
 	}
 }
 

@@ -55,6 +55,10 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	if err := h.Writes.Own(requests, c.Sub.Name, req, c.Manager(options.FieldManager)); err != nil {
 		return err
 	}
+	// Admission and the rest go by what all servers have written: no commit verifies it later.
+	if err := h.Objects.CatchUp(c.Context()); err != nil {
+		return err
+	}
 	var account *corev1.ServiceAccount
 	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, req, func() (err error) {
 		account, err = cfg.complete(h, c, req)
@@ -94,7 +98,7 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 			field.Invalid(field.NewPath("metadata", "name"), req.Name, "must match the service account name if specified"),
 		})
 	}
-	obj, err := h.Objects.Meant(c.Context(), c.Permit(), objects.Place{Resource: c.Resource, Namespace: c.Info.Namespace, Name: c.Info.Name}, req.UID)
+	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: c.Resource, Namespace: c.Info.Namespace, Name: c.Info.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +173,7 @@ func bind(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, g
 	if plural == "nodes" {
 		namespace = ""
 	}
-	obj, err := find(h, c, plural, namespace, want.Name, want.UID)
+	obj, err := find(h, c, plural, namespace, want.Name)
 	if err != nil {
 		return err
 	}
@@ -195,8 +199,10 @@ func bind(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, g
 	return nil
 }
 
-func find(h *verbs.Handler, c *verbs.Call, plural, namespace, name string, uid types.UID) (kinds.Object, error) {
-	return h.Objects.Meant(c.Context(), c.Permit(), objects.Place{Resource: h.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name}, uid)
+// find returns an object to which a token is bound.
+func find(h *verbs.Handler, c *verbs.Call, plural, namespace, name string) (kinds.Object, error) {
+	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: h.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name})
+	return obj, err
 }
 
 // nodeOf returns the node of a pod, with its UID if the node exists.
@@ -205,7 +211,7 @@ func nodeOf(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*authx.Ref, error
 	if name == "" {
 		return nil, nil
 	}
-	node, err := find(h, c, "nodes", "", name, "")
+	node, err := find(h, c, "nodes", "", name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return &authx.Ref{Name: name}, nil
