@@ -33,6 +33,7 @@ type Options struct {
 	Env       []string
 	Patience  time.Duration // how long it may take to start, and to end; default: that of a busy machine with little to load
 	Binary    string        // default: that of Binary
+	Began     func(pid int) // called as soon as the process runs
 }
 
 // AdminToken is the bearer token of user admin in group system:masters.
@@ -120,6 +121,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		s.waitErr = s.cmd.Wait()
 		close(s.done)
 	}()
+	if o.Began != nil {
+		o.Began(s.Pid())
+	}
 	if err := s.waitReady(ctx); err != nil {
 		s.Kill()
 		return nil, fmt.Errorf("%w\n%s", err, s.log)

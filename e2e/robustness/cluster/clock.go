@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -32,6 +33,35 @@ func (c *Cluster) SetClock(i int, ahead time.Duration) error {
 	defer clock.Close()
 	n.clock = append(n.clock, Setting{time.Now(), ahead})
 	return clock.Set(ahead)
+}
+
+// startTime is longer than a process of Go takes until it can read its clock.
+const startTime = 2 * time.Second
+
+// StartServerAt is StartServer with a clock that is ahead of that of the machine, or back, as soon as the process reads it. unset is
+// why the clock is right nevertheless.
+func (c *Cluster) StartServerAt(ctx context.Context, i int, ahead time.Duration) (unset, err error) {
+	var set Setting
+	err = c.start(ctx, i, func(pid int) {
+		for deadline := time.Now().Add(startTime); ; {
+			var clock *wallclock.Clock
+			if clock, unset = wallclock.Open(pid); unset == nil {
+				set, unset = Setting{time.Now(), ahead}, clock.Set(ahead)
+				_ = clock.Close() // the process has what was written
+				return
+			}
+			if time.Now().After(deadline) || errors.Is(unset, wallclock.ErrUnknown) {
+				return
+			}
+		}
+	})
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if unset == nil {
+		n.clock = []Setting{set}
+	}
+	return unset, err
 }
 
 // Machine is the machine's time when a server wrote a time to its log. Settings of its clock are by time.

@@ -314,6 +314,11 @@ func (c *Cluster) Stop(i int) error {
 
 // StartServer starts a server that is down, and waits until it is ready. It tries again while its database is away.
 func (c *Cluster) StartServer(ctx context.Context, i int) error {
+	return c.start(ctx, i, nil)
+}
+
+// start is StartServer. began is called with each process as soon as it runs; nil: nothing is.
+func (c *Cluster) start(ctx context.Context, i int, began func(pid int)) error {
 	n := c.nodes[i]
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -321,6 +326,7 @@ func (c *Cluster) StartServer(ctx context.Context, i int) error {
 		return nil
 	}
 	o := n.options
+	o.Began = began
 	if c.opts.Other != "" && (i+n.starts)%2 == 1 {
 		o.Binary = c.opts.Other
 		n.others++

@@ -101,39 +101,44 @@ func Help() string {
 }
 
 // Deck decides which fault comes next. Like a shuffled pack of cards it has each fault as often as Often says, and is shuffled
-// again once all were drawn, so that a run of a few minutes makes every fault. It is for one goroutine.
+// again once all were drawn. Each fault comes once before any comes again, so that a run of a few minutes makes every fault. It is for
+// one goroutine.
 type Deck struct {
-	cards []Fault
-	left  int // of cards, those that were not drawn yet are first
-	rand  *rand.Rand
+	chosen []Fault
+	cards  []Fault // those that were not drawn yet
+	rand   *rand.Rand
 }
 
 // NewDeck returns the deck of some faults that a seed determines.
 func NewDeck(chosen []Fault, seed uint64) *Deck {
-	d := &Deck{rand: rand.New(rand.NewPCG(seed, 7))}
-	for _, f := range chosen {
-		for range f.Often {
-			d.cards = append(d.cards, f)
-		}
-	}
-	return d
+	return &Deck{chosen: chosen, rand: rand.New(rand.NewPCG(seed, 7))}
 }
 
 // Draw takes the next fault. The deck must not be empty.
 func (d *Deck) Draw() Fault {
-	if d.left == 0 {
-		d.left = len(d.cards)
+	if len(d.cards) == 0 {
+		d.cards = slices.Clone(d.chosen)
+		d.shuffle(d.cards)
+		for _, f := range d.chosen {
+			for range f.Often - 1 {
+				d.cards = append(d.cards, f)
+			}
+		}
+		d.shuffle(d.cards[len(d.chosen):])
 	}
-	i := d.rand.IntN(d.left)
-	d.left--
-	d.cards[i], d.cards[d.left] = d.cards[d.left], d.cards[i]
-	return d.cards[d.left]
+	f := d.cards[0]
+	d.cards = d.cards[1:]
+	return f
+}
+
+func (d *Deck) shuffle(cards []Fault) {
+	d.rand.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
 }
 
 // Run makes faults of a deck one after the other, with pauses, until ctx ends, and mends the last. It ends with the
 // error of the first that could not be made or mended.
 func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, scopes []history.Scope, deck *Deck, pause time.Duration) error {
-	if len(deck.cards) == 0 {
+	if len(deck.chosen) == 0 {
 		<-ctx.Done()
 		return nil
 	}
@@ -173,7 +178,7 @@ func (e *env) again(i int) error { return e.c.StartServer(context.Background(), 
 
 func processes() []Fault {
 	return []Fault{
-		{Name: "kill", What: "a server is killed by SIGKILL, and started again up to a second later", Cuts: true, Often: 8, run: func(ctx context.Context, e *env) outcome {
+		{Name: "kill", What: "a server is killed by SIGKILL, and started again up to a second later", Cuts: true, Often: 6, run: func(ctx context.Context, e *env) outcome {
 			i := e.server()
 			e.c.Kill(i)
 			d := e.wait(ctx, 0, time.Second)

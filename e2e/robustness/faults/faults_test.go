@@ -7,7 +7,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/faults"
 )
 
-// TestDeck: the deck has each fault of a store as often as it says, in an order that the seed determines, and then again.
+// TestDeck: the deck has each fault of a store as often as it says, in an order that the seed determines and that begins with one of
+// each, and then again.
 func TestDeck(t *testing.T) {
 	for _, store := range []string{"sqlite", "postgres"} {
 		chosen, err := faults.Choose("all", store)
@@ -26,7 +27,10 @@ func TestDeck(t *testing.T) {
 		}
 		names := draw(1)
 		for _, half := range [][]string{names[:len(names)/2], names[len(names)/2:]} {
-			for _, f := range chosen {
+			for i, f := range chosen {
+				if name := half[i]; slices.Contains(half[:i], name) {
+					t.Errorf("%s: %s was drawn twice before each fault was", store, name)
+				}
 				n := 0
 				for _, name := range half {
 					if name == f.Name {

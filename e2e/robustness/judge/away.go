@@ -76,7 +76,7 @@ func (j *judge) away(w why, server int) spans {
 	for _, f := range j.r.Faults {
 		switch {
 		case f.Server != server && f.Server >= 0 && server >= 0:
-		case f.Clock:
+		case f.Clock && !f.Store:
 		case f.Store && w >= cutOff:
 			all = append(all, span{max(f.Begin, f.From), f.End})
 		case w == touched:
