@@ -42,7 +42,8 @@ type State struct {
 	On      bool              `json:"on,omitempty"`
 	Hash    string            `json:"h"` // of the whole object without its version
 
-	Meta       string `json:"m,omitempty"` // the hash of the object as clients see it that ask for metadata only
+	Meta       string `json:"m,omitempty"`    // the hash of the object as clients see it that ask for metadata only
+	Node       string `json:"node,omitempty"` // that a Pod is bound to
 	UID        string `json:"u,omitempty"`
 	Generation int64  `json:"g,omitempty"`
 	Held       bool   `json:"held,omitempty"`  // it has finalizers
@@ -77,7 +78,8 @@ const (
 	Mark             = "mark"    // a delete of an object with finalizers, which stays
 	Release          = "release" // a patch that takes the finalizers of a marked object away, and thereby deletes it
 	Renew            = "renew"   // a write of an Event, which then lives for another EventTTL
-	Vacate           = "vacate"  // a delete of a namespace
+	Vacate           = "vacate"  // a delete of a namespace, or of a definition
+	Bind             = "bind"    // a binding of a Pod to a node
 )
 
 // For how long servers keep something.
@@ -97,6 +99,7 @@ type Op struct {
 	Field   string        `json:"field,omitempty"`   // that the operation sets, to its ID
 	Value   string        `json:"val,omitempty"`     // of a field that others set to the same value; "": the ID
 	Also    string        `json:"also,omitempty"`    // a second field that an apply sets
+	On      *bool         `json:"on,omitempty"`      // whether the object has the label on=yes then; nil: as before
 	Prefix  bool          `json:"prefix,omitempty"`  // the server chooses the name, which begins with that of Key
 	Expect  uint64        `json:"expect,omitempty"`  // the version that the object must have; 0: any
 	Creates bool          `json:"creates,omitempty"` // a PUT that creates an object that does not exist, whatever version it names
@@ -242,6 +245,29 @@ func (r *Right) String() string {
 	}
 	return fmt.Sprintf("%s..%s %s %s at server %d -> %s", stamp(r.Call), stamp(r.Return), verb, r.Subject, r.Server-1, r.Outcome)
 }
+
+// Hold is something of which there is only so much, such as an address, that an object of a client had for certain: from the answer
+// to the request that took it to the request that gave it back.
+type Hold struct {
+	What   string        `json:"what"`
+	Most   int           `json:"most"` // how many may have it at the same time
+	Holder string        `json:"by"`
+	From   time.Duration `json:"from"`
+	Until  time.Duration `json:"until,omitempty"` // 0: it was not given back in the round
+}
+
+func (h *Hold) String() string {
+	return fmt.Sprintf("%s..%s %s has %s", stamp(h.From), stamp(h.Until), h.Holder, h.What)
+}
+
+// Life is an object that something else than a request for it may delete, such as the garbage collector, and from when on.
+type Life struct {
+	Key   Key           `json:"key"`
+	Until time.Duration `json:"until"` // the first request that allows its deletion
+	Why   string        `json:"why"`   // that allows it
+}
+
+func (l *Life) String() string { return fmt.Sprintf("%s %s may go: %s", stamp(l.Until), l.Key, l.Why) }
 
 // Fault is something that was broken, and mended.
 type Fault struct {

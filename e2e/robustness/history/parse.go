@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -70,6 +71,9 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 	labels, _ := metadata["labels"].(map[string]any)
 	item := Item{Namespace: namespace, Name: name, State: State{Version: version, On: labels["on"] == "yes", Fields: fields(tree)}}
 	item.State.UID, _ = metadata["uid"].(string)
+	if spec, ok := tree["spec"].(map[string]any); ok {
+		item.State.Node, _ = spec["nodeName"].(string)
+	}
 	finalizers, _ := metadata["finalizers"].([]any)
 	item.State.Held, item.State.Going = len(finalizers) > 0, metadata["deletionTimestamp"] != nil
 	if generation, ok := metadata["generation"].(float64); ok {
@@ -95,7 +99,8 @@ func hash(tree map[string]any) (string, error) {
 }
 
 // fields are the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
-// custom resource's spec and status, and messages of a Deployment's conditions; and that a Deployment is paused, which none may set.
+// custom resource's spec and status, annotations of a Pod, and messages of the conditions of Pods and Deployments; and that a
+// Deployment is paused, which none may set.
 func fields(tree map[string]any) map[string]string {
 	found := map[string]string{}
 	texts := func(prefix string, m any) {
@@ -104,6 +109,13 @@ func fields(tree map[string]any) map[string]string {
 			if text, ok := v.(string); ok && k != "pad" {
 				found[prefix+k] = text
 			}
+		}
+	}
+	metadata, _ := tree["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for name, value := range annotations {
+		if field, ok := strings.CutPrefix(name, "robust.rowlock.dev/"); ok {
+			found[field], _ = value.(string)
 		}
 	}
 	texts("", tree["data"])

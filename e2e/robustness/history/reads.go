@@ -78,17 +78,18 @@ func (f Form) HashOf(s *State) string {
 	return s.Hash
 }
 
-// Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name.
+// Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name, or Pods by their node.
 type Selector struct {
 	On   bool   `json:"on,omitempty"`
 	Off  bool   `json:"off,omitempty"`
 	Name string `json:"n,omitempty"`
+	Node string `json:"node,omitempty"`
 	Way  int    `json:"way,omitempty"` // of writing the same
 }
 
 // Selects reports whether an object is chosen.
 func (s Selector) Selects(name string, st *State) bool {
-	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || s.Name == name)
+	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || s.Name == name) && (s.Node == "" || s.Node == st.Node)
 }
 
 var (
@@ -107,11 +108,20 @@ func (s Selector) Labels() string {
 	return ""
 }
 
-func (s Selector) String() string {
-	text := s.Labels()
+// Fields returns the field selector; "": none.
+func (s Selector) Fields() string {
+	var terms []string
 	if s.Name != "" {
-		text = strings.TrimPrefix(text+",metadata.name="+s.Name, ",")
+		terms = append(terms, "metadata.name="+s.Name)
 	}
+	if s.Node != "" {
+		terms = append(terms, "spec.nodeName="+s.Node)
+	}
+	return strings.Join(terms, ",")
+}
+
+func (s Selector) String() string {
+	text := strings.Trim(s.Labels()+","+s.Fields(), ",")
 	if text == "" {
 		return "all"
 	}
@@ -140,6 +150,8 @@ type Stream struct {
 	Selector Selector      `json:"sel"`
 	From     uint64        `json:"from,omitempty"`
 	Initial  bool          `json:"initial,omitempty"` // a streaming list
+	Bare     bool          `json:"bare,omitempty"`    // a watch without a version, or of any: the state comes first, and nothing marks its end
+	Match    Match         `json:"match,omitempty"`   // of a bare one: latest, or any
 	Form     Form          `json:"form,omitempty"`
 	Patient  bool          `json:"patient,omitempty"` // it is long, and its client reads all at once
 	Call     time.Duration `json:"call"`
@@ -153,8 +165,11 @@ type Stream struct {
 // String describes the stream on one line.
 func (s *Stream) String() string {
 	kind := "watch from " + strconv.FormatUint(s.From, 10)
-	if s.Initial {
+	switch {
+	case s.Initial:
 		kind = "streaming list"
+	case s.Bare:
+		kind = "watch without a version " + string(s.Match)
 	}
 	return fmt.Sprintf("%s..%s %s at server %d by %s: %s of %s/%s %s -> %d, %d events, %s", stamp(s.Call), stamp(s.End), s.Client, s.Server, s.Protocol, kind, s.Scope.Resource, s.Scope.Namespace, s.Selector, s.Code, len(s.Events), s.Reason)
 }

@@ -31,6 +31,8 @@ type Round struct {
 	Caches   []*Cache      `json:"caches,omitempty"`
 	Accesses []*Access     `json:"accesses,omitempty"`
 	Rights   []*Right      `json:"rights,omitempty"`
+	Holds    []*Hold       `json:"holds,omitempty"`
+	Lives    []*Life       `json:"lives,omitempty"`
 	Stuck    []string      `json:"stuck,omitempty"`  // clients that did not reach the end
 	Table    []string      `json:"table,omitempty"`  // errors in the table's revisions
 	Verify   []string      `json:"verify,omitempty"` // problems that store verify and restored backups found
@@ -105,7 +107,7 @@ func (r *Recorder) ID() string {
 	return "op" + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Loss, *Stall or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Hold, *Life, *Loss, *Stall or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,6 +124,10 @@ func (r *Recorder) Add(record any) {
 		r.round.Accesses = append(r.round.Accesses, v)
 	case *Right:
 		r.round.Rights = append(r.round.Rights, v)
+	case *Hold:
+		r.round.Holds = append(r.round.Holds, v)
+	case *Life:
+		r.round.Lives = append(r.round.Lives, v)
 	case *Loss:
 		r.round.Losses = append(r.round.Losses, v)
 	case *Stall:

@@ -23,7 +23,9 @@ var Properties = []struct{ Name, Promise string }{
 	{"register", "Creates, sets, swaps, deletes and reads of one object are linearizable over all servers (porcupine)"},
 	{"set", "Members of a set that were added stay, and reads of it by all servers follow one order"},
 	{"lifecycle", "An object has one UID, stays while it has finalizers, and goes with the last; a write of its status changes no generation"},
-	{"namespaces", "A namespace goes after a client has deleted it, and with all that was in it"},
+	{"namespaces", "A namespace, or a definition, goes after a client has deleted it, and with all that was in it"},
+	{"owners", "The garbage collector deletes no object that has an owner, or was orphaned"},
+	{"holds", "No address, port or place of a quota is given to more than there is of it"},
 	{"expiry", "An Event stays until its time is over, and goes then"},
 	{"watch-ordered", "Events of a watch come in the order of revisions"},
 	{"watch-unique", "No event comes twice"},
@@ -77,7 +79,7 @@ type judge struct {
 	r       *history.Round
 	v       Verdict
 	creates map[history.Key][]*history.Op
-	marks   map[history.Key]*history.Op // the first delete of an object that has finalizers
+	marks   map[history.Key]*history.Op // the first delete of an object that has finalizers, or is a Pod
 
 	absences map[absence]spans
 }
@@ -106,7 +108,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}

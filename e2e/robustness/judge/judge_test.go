@@ -88,6 +88,9 @@ func clean() *history.Round {
 		if kind == history.Create || kind == history.Set || kind == history.Swap {
 			o.Field = "v"
 		}
+		if got != nil {
+			o.On = &got.On
+		}
 		return o
 	}
 	swap := op("op4", history.Swap, "register-a", 40, &a14, history.OK)

@@ -65,7 +65,7 @@ func (j *judge) lived(v *version, uids map[string]*version) {
 		return append(lines, opLines(v.op)...)
 	}
 	switch {
-	case !v.deleted && v.state.Going && !v.state.Held:
+	case !v.deleted && v.state.Going && !v.state.Held && !graceful(v.row.Key):
 		j.violate("lifecycle", lines(), "an object that is marked for deletion, and has no finalizer, is kept")
 	case before == nil:
 	case before.UID != v.state.UID:
@@ -75,12 +75,24 @@ func (j *judge) lived(v *version, uids map[string]*version) {
 		j.violate("lifecycle", lines(), "a mark for deletion is taken back")
 	case v.state.Generation < before.Generation:
 		j.violate("lifecycle", lines(), "a generation goes back from %d to %d", before.Generation, v.state.Generation)
+	case v.op != nil && before.Generation > 0 && specified(v.op) && v.state.Generation != before.Generation+1:
+		j.violate("lifecycle", lines(), "a write of the spec leaves the generation at %d, after %d", v.state.Generation, before.Generation)
 	case v.op != nil && v.op.Kind == history.Status && v.state.Generation != before.Generation:
 		j.violate("lifecycle", lines(), "a write of the status changes the generation from %d to %d", before.Generation, v.state.Generation)
 	}
 }
 
-// namespaces checks that a namespace goes only after a client has deleted it, and with everything that was in it before.
+// specified reports whether an operation changes the spec of a custom resource, to a value that it did not have.
+func specified(o *history.Op) bool {
+	switch o.Kind {
+	case history.Set, history.Swap, history.Apply:
+		return strings.HasPrefix(o.Key.Resource, "widgets.")
+	}
+	return false
+}
+
+// namespaces checks that a namespace, or the definition of a custom resource, goes only after a client has deleted it, and with
+// everything that was in it before.
 func (j *judge) namespaces() {
 	vacated := map[string][]*history.Op{}
 	created := map[history.Key]*history.Op{}
@@ -93,27 +105,31 @@ func (j *judge) namespaces() {
 		}
 	}
 	for _, p := range j.parts {
-		live := map[string]map[history.Key]*history.Row{}
+		live := map[history.Key]map[history.Key]*history.Row{} // by what they are in
 		for _, rows := range [][]history.Row{p.segment.Initial, p.segment.Rows} {
 			for i := range rows {
 				r := &rows[i]
-				ns := r.Key.Namespace
-				switch {
-				case r.Key.Resource == "namespaces" && r.Deleted:
-					j.gone(r, live[r.Key.Name], vacated[r.Key.Name], created)
-				case ns == "":
-				case r.Deleted:
-					delete(live[ns], r.Key)
-				default:
-					if live[ns] == nil {
-						live[ns] = map[history.Key]*history.Row{}
+				if whole := r.Key.Resource == "namespaces" || r.Key.Resource == definitions; whole && r.Deleted {
+					j.gone(r, live[r.Key], vacated[r.Key.Name], created)
+				}
+				for _, in := range []history.Key{{Resource: "namespaces", Name: r.Key.Namespace}, {Resource: definitions, Name: r.Key.Resource}} {
+					switch {
+					case in.Name == "":
+					case r.Deleted:
+						delete(live[in], r.Key)
+					default:
+						if live[in] == nil {
+							live[in] = map[history.Key]*history.Row{}
+						}
+						live[in][r.Key] = r
 					}
-					live[ns][r.Key] = r
 				}
 			}
 		}
 	}
 }
+
+const definitions = "customresourcedefinitions.apiextensions.k8s.io"
 
 // asked checks that objects that go together, by a deletecollection, go only after a client has asked for that.
 func (j *judge) asked() {
@@ -145,17 +161,18 @@ func batchOf(k history.Key) (batch string, ok bool) {
 	return batch, ok
 }
 
-// gone checks a namespace that is deleted.
+// gone checks a namespace, or a definition, that is deleted.
 func (j *judge) gone(r *history.Row, left map[history.Key]*history.Row, by []*history.Op, created map[history.Key]*history.Op) {
 	j.judged("namespaces")
+	what := strings.TrimSuffix(strings.Split(r.Key.Resource, ".")[0], "s")
 	if len(by) == 0 {
-		j.violate("namespaces", rowLines(*r), "the namespace %s is deleted, and no client had asked for that", r.Key.Name)
+		j.violate("namespaces", rowLines(*r), "the %s %s is deleted, and no client had asked for that", what, r.Key.Name)
 		return
 	}
 	first := slices.MinFunc(by, func(a, b *history.Op) int { return int(a.Call - b.Call) })
 	for k, row := range left {
 		if o := created[k]; o != nil && o.Return < first.Call {
-			j.violate("namespaces", append(opLines(o, first), rowLines(*row, *r)...), "the namespace %s is gone, and %s is still there", r.Key.Name, k)
+			j.violate("namespaces", append(opLines(o, first), rowLines(*row, *r)...), "the %s %s is gone, and %s is still there", what, r.Key.Name, k)
 		}
 	}
 }

@@ -68,6 +68,8 @@ func lived() *history.Round {
 		history.Event{At: 1805 * ms, Type: "MODIFIED", Item: item("held", marked)}, history.Event{At: 1905 * ms, Type: "DELETED", Item: item("held", gone)})
 	r.Streams = append(r.Streams, &history.Stream{Client: "patient", Scope: red, From: 10, Code: 200, Call: ms, Begun: ms, End: 30 * time.Second, Patient: true, Events: events})
 	r.Ended = time.Minute
+	r.Holds = []*history.Hold{{What: "an address", Most: 1, Holder: "a", From: ms, Until: 2 * ms}}
+	r.Lives = []*history.Life{{Key: event, Until: 5 * time.Second}}
 	return r
 }
 

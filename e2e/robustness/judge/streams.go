@@ -70,16 +70,19 @@ func around(s *history.Stream, i int, more ...string) []string {
 }
 
 func (j *judge) stream(s *history.Stream) {
-	from, events := s.From, s.Events
-	if s.Initial {
-		var ok bool
-		if from, events, ok = j.initial(s); !ok {
-			return
-		}
+	from, events, ok := s.From, s.Events, true
+	switch {
+	case s.Initial:
+		from, events, ok = j.initial(s)
+	case s.Bare:
+		from, events, ok = j.bare(s)
+	}
+	if !ok {
+		return
 	}
 	offset := len(s.Events) - len(events)
 	last, mark := from, uint64(0)
-	if s.Initial {
+	if s.Initial || s.Bare {
 		mark = from
 	}
 	seen := map[uint64]string{}

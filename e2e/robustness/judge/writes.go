@@ -116,6 +116,14 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 		j.violate("writes", lines(op), "an object that does not exist was changed")
 	case op.Kind == history.Swap && before != nil && v.prev.revision != op.Expect:
 		j.violate("writes", lines(op), "a write that expected version %d replaced version %d", op.Expect, v.prev.revision)
+	case op.Kind == history.Bind && (before == nil || before.Node != "" || v.state.Node != op.Value):
+		j.violate("writes", lines(op), "a Pod that is bound, or none, was bound to %s", op.Value)
+	case op.Kind != history.Bind && before != nil && before.Node != v.state.Node:
+		j.violate("writes", lines(op), "a Pod went from node %q to %q without a binding", before.Node, v.state.Node)
+	case op.On != nil && v.state.On != *op.On:
+		j.violate("writes", lines(op), "a write that says whether the object has a label left it at %v", v.state.On)
+	case op.On == nil && before != nil && v.state.On != before.On:
+		j.violate("writes", lines(op), "a write that says nothing of a label changed it to %v", v.state.On)
 	case op.Kind == history.Apply:
 		j.applied(op, v, lines)
 	case !whole && before != nil && !keeps(before.Fields, v.state.Fields, op.Field):
@@ -143,12 +151,15 @@ func (j *judge) applied(op *history.Op, v *version, lines func(...*history.Op) [
 	}
 }
 
+// graceful reports whether every delete of an object marks it first.
+func graceful(k history.Key) bool { return k.Resource == "pods" }
+
 // marked is the operation that marked an object for deletion.
 func (j *judge) marked(v *version) *history.Op {
 	if j.marks == nil {
 		j.marks = map[history.Key]*history.Op{}
 		for _, o := range j.ops {
-			if first := j.marks[o.Key]; o.Kind == history.Mark && (o.Outcome == history.OK || o.Outcome == history.Unknown) && (first == nil || o.Call < first.Call) {
+			if first := j.marks[o.Key]; (o.Kind == history.Mark || o.Kind == history.Delete && graceful(o.Key)) && (o.Outcome == history.OK || o.Outcome == history.Unknown) && (first == nil || o.Call < first.Call) {
 				j.marks[o.Key] = o
 			}
 		}
@@ -213,11 +224,12 @@ func (j *judge) deletes() {
 		return counts[k]
 	}
 	batches := map[string]*history.Op{}
+	lost := j.beforeLoss()
 	for _, o := range j.ops {
 		switch {
 		case o.Dry:
 		case o.Never:
-			if o.Outcome == history.OK {
+			if o.Outcome == history.OK && o.Return < lost { // afterwards, what had been deleted may be there again
 				j.violate("writes", opLines(o), "a write was acknowledged whose precondition no object fulfils")
 			}
 		case o.Kind == history.DeleteCollection && (o.Outcome == history.OK || o.Outcome == history.Unknown || o.Outcome == history.Refused):

@@ -29,12 +29,15 @@ import (
 const (
 	green         = "/api/v1/namespaces/green/configmaps"
 	webhooks      = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+	policies      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+	bindings      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 	changingGroup = "changing.rowlock.dev"
 	definitions   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 )
 
-// hooks registers a webhook that refuses every ConfigMap of the namespace green, and takes it away again. What may be written
-// is recorded as a right: a create that begins some time after the webhook was registered must be refused.
+// hooks has every write of a ConfigMap of the namespace green be refused, and not: by a webhook that is registered and taken away, by
+// one whose rules change, or by the binding of a policy. What may be written is recorded as a right: a write that begins some time
+// after the change must be refused, or allowed.
 func (c *client) hooks(ctx context.Context) {
 	server, ca, err := refusing()
 	if err != nil {
@@ -46,13 +49,32 @@ func (c *client) hooks(ctx context.Context) {
 	defer admin.http.CloseIdleConnections()
 	c.loose = true
 	name := fmt.Sprintf("refusing-r%d", c.round)
-	config := fmt.Sprintf(`{"metadata":{"name":%q},"webhooks":[{"name":"refuse.rowlock.dev","sideEffects":"None","admissionReviewVersions":["v1"],"timeoutSeconds":5,"failurePolicy":"Fail",
+	hook := func(resource string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"webhooks":[{"name":"refuse.rowlock.dev","sideEffects":"None","admissionReviewVersions":["v1"],"timeoutSeconds":5,"failurePolicy":"Fail",
 "clientConfig":{"url":%q,"caBundle":%q},"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"green"}},
-"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE","UPDATE"]}]}]}`, name, server.URL, base64.StdEncoding.EncodeToString(ca))
+"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":[%q],"operations":["CREATE","UPDATE"]}]}]}`, name, server.URL, base64.StdEncoding.EncodeToString(ca), resource)
+	}
+	rule := func(resource string) string {
+		return fmt.Sprintf(`[{"op":"replace","path":"/webhooks/0/rules/0/resources/0","value":%q}]`, resource)
+	}
+	policy := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"failurePolicy":"Fail","matchConstraints":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"green"}},
+"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE","UPDATE"]}]},"validations":[{"expression":"false","reason":"Forbidden"}]}}`, name)
+	binding := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"policyName":%[1]q,"validationActions":["Deny"]}}`, name)
+	made := []int{http.StatusCreated, http.StatusConflict}
 	for turn := 0; ctx.Err() == nil; turn++ {
+		way := (turn + c.round) % 3
+		before := map[int][2]string{1: {webhooks, hook("secrets")}, 2: {policies, policy}}[way]
+		if _, _, ok := c.must(ctx, admin, http.MethodPost, green, `{"metadata":{"name":"hooked"}}`, made...); !ok {
+			break
+		}
+		if before[0] != "" {
+			if _, _, ok := c.must(ctx, admin, http.MethodPost, before[0], before[1], made...); !ok {
+				break
+			}
+		}
 		subject := fmt.Sprintf("%s-r%d-%d without a webhook", c.name, c.round, turn)
 		c.rec.Add(&history.Right{Subject: subject, Granted: true, Call: c.rec.Now(), Return: c.rec.Now(), Outcome: history.OK})
-		create := func(long time.Duration) {
+		write := func(long time.Duration) {
 			for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; {
 				if c.rand.IntN(2) == 0 {
 					c.attempt(ctx, subject, "read", http.MethodPost, green, plainJSON, `{"metadata":{"generateName":"hooked-"}}`)
@@ -62,23 +84,45 @@ func (c *client) hooks(ctx context.Context) {
 				c.rest(ctx)
 			}
 		}
-		if _, _, ok := c.must(ctx, admin, http.MethodPost, green, `{"metadata":{"name":"hooked"}}`, http.StatusCreated, http.StatusConflict); !ok {
+		write(c.granted(turn / 2))
+		ok := false
+		switch way {
+		case 0:
+			ok = c.change(ctx, admin, subject, false, http.MethodPost, webhooks, hook("configmaps"), made...)
+		case 1:
+			ok = c.changePatch(ctx, admin, webhooks+"/"+name, subject, false, rule("configmaps"))
+		default:
+			ok = c.change(ctx, admin, subject, false, http.MethodPost, bindings, binding, made...)
+		}
+		if !ok {
 			break
 		}
-		create(time.Second)
-		if !c.change(ctx, admin, subject, false, http.MethodPost, webhooks, config, http.StatusCreated, http.StatusConflict) {
-			break
+		write(afterwards)
+		if way == 1 && turn%2 == 0 { // the next turn finds it without effect
+			ok = c.changePatch(ctx, admin, webhooks+"/"+name, fmt.Sprintf("%s-r%d-%d by the webhook", c.name, c.round, turn), true, rule("secrets"))
+		} else {
+			ok = c.unhook(ctx, admin, name)
 		}
-		create(afterwards)
-		if _, _, ok := c.must(ctx, admin, http.MethodDelete, webhooks+"/"+name, "", http.StatusOK, http.StatusNotFound); !ok {
+		if !ok {
 			break
 		}
 	}
 	// The next round begins without it, and nothing of it is left.
 	end, cancel := context.WithTimeout(context.Background(), requestTime)
 	defer cancel()
-	c.must(end, admin, http.MethodDelete, webhooks+"/"+name, "", http.StatusOK, http.StatusNotFound)
+	c.unhook(end, admin, name)
+	c.must(end, admin, http.MethodDelete, policies+"/"+name, "", http.StatusOK, http.StatusNotFound)
 	c.must(end, admin, http.MethodDelete, green, "", http.StatusOK)
+}
+
+// unhook takes away what refuses writes. A policy without a binding refuses nothing.
+func (c *client) unhook(ctx context.Context, admin *client, name string) bool {
+	for _, path := range []string{webhooks, bindings} {
+		if _, _, ok := c.must(ctx, admin, http.MethodDelete, path+"/"+name, "", http.StatusOK, http.StatusNotFound); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // attempt is a request whose right comes and goes.

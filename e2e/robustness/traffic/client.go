@@ -162,7 +162,7 @@ func (c *client) do(op *history.Op, method, path, contentType, body string) *his
 // shows reports whether the answer to an operation is the object as it is then.
 func shows(kind string) bool {
 	switch kind {
-	case history.Delete, history.DeleteCollection, history.Mark, history.Release, history.Renew, history.Vacate:
+	case history.Delete, history.DeleteCollection, history.Mark, history.Release, history.Renew, history.Vacate, history.Bind:
 		return false
 	}
 	return true

@@ -34,11 +34,11 @@ func (c *client) definitions(ctx context.Context) {
 				c.rest(ctx)
 			}
 		}
-		if !c.changePatch(ctx, admin, "things", subject, true, serve(true)) {
+		if !c.changePatch(ctx, admin, definitions+"/things."+changingGroup, subject, true, serve(true)) {
 			return
 		}
 		read(c.granted(turn))
-		if !c.changePatch(ctx, admin, "things", subject, false, serve(false)) {
+		if !c.changePatch(ctx, admin, definitions+"/things."+changingGroup, subject, false, serve(false)) {
 			return
 		}
 		read(afterwards)
@@ -76,11 +76,11 @@ func (c *client) schemas(ctx context.Context) {
 				c.rest(ctx)
 			}
 		}
-		if !c.changePatch(ctx, admin, "shapes", subject, true, replace(with)) {
+		if !c.changePatch(ctx, admin, definitions+"/shapes."+changingGroup, subject, true, replace(with)) {
 			return
 		}
 		write(c.granted(turn))
-		if !c.changePatch(ctx, admin, "shapes", subject, false, replace(without)) {
+		if !c.changePatch(ctx, admin, definitions+"/shapes."+changingGroup, subject, false, replace(without)) {
 			return
 		}
 		write(afterwards)
@@ -95,11 +95,11 @@ func (c *client) granted(turn int) time.Duration {
 	return 2 * time.Second
 }
 
-// changePatch is change by a JSON patch of the definition.
-func (c *client) changePatch(ctx context.Context, admin *client, plural, subject string, grant bool, patch string) bool {
+// changePatch is change by a JSON patch.
+func (c *client) changePatch(ctx context.Context, admin *client, path, subject string, grant bool, patch string) bool {
 	r := &history.Right{Subject: subject, Granted: grant, Call: c.rec.Now(), Outcome: history.Unknown}
 	for ctx.Err() == nil && r.Outcome != history.OK {
-		code, answer, err := admin.send(ctx, admin.any(), http.MethodPatch, definitions+"/"+plural+"."+changingGroup, "application/json-patch+json", patch)
+		code, answer, err := admin.send(ctx, admin.any(), http.MethodPatch, path, jsonPatch, patch)
 		if r.Outcome = outcome(code, answer, err); r.Outcome != history.OK {
 			c.rest(ctx)
 		}

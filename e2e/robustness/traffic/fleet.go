@@ -117,6 +117,7 @@ func (c *client) look(op *history.Op, n int) {
 func (c *client) renew(op *history.Op, kind string, version uint64) {
 	op.ID, op.Kind, op.Field, op.Expect = c.rec.ID(), kind, "holder", version
 	on := c.rand.IntN(4) > 0
+	op.On = &on
 	switch kind {
 	case history.Create:
 		c.do(op, http.MethodPost, leases.path(fleetNamespace, ""), plainJSON, leases.body(op.Key.Name, 0, op.Field, op.ID, &on, 0))

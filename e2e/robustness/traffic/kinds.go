@@ -39,7 +39,11 @@ var (
 	deployments = kind{"deployments.apps", "deployments", "apps/v1", "Deployment", "/apis/apps/v1", func(field, id string) map[string]any {
 		return map[string]any{"spec": map[string]any{"paused": true}, "status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
 	}}
-	kinds = []kind{configMaps, leases, widgets, deployments}
+	pods = kind{"pods", "pods", "v1", "Pod", "/api/v1", func(field, id string) map[string]any {
+		// Only a binding sets the node.
+		return map[string]any{"spec": map[string]any{"nodeName": "stolen"}, "status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
+	}}
+	kinds = []kind{configMaps, leases, widgets, deployments, pods}
 )
 
 // Namespaces are the namespaces of the traffic.
@@ -135,4 +139,9 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 func deploymentBody(name, id string, on bool) string {
 	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"on":%q}},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{"conditions":[{"type":"created","status":"True","message":"by nobody"}]}}`,
 		name, map[bool]string{true: "yes", false: "no"}[on])
+}
+
+func podBody(name, id, account string, on bool) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"labels":{"on":%q},"annotations":{"robust.rowlock.dev/v":%q}},"spec":{"serviceAccountName":%q,"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}}`,
+		name, map[bool]string{true: "yes", false: "no"}[on], id, account)
 }

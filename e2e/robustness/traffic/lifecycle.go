@@ -93,16 +93,20 @@ func (c *client) vacates(ctx context.Context) {
 		if _, ok := c.until(ctx, admin, http.MethodDelete, path+"/"+ns, "", noBody, history.OK, history.NotFound, history.Conflict); !ok {
 			return
 		}
-		if !c.absent(path + "/" + ns) {
+		if !c.absent(path+"/"+ns, path+"/"+ns, "") {
 			return
 		}
 	}
 }
 
-// absent waits until an object is gone, and notes an object that stays.
-func (c *client) absent(path string) bool {
+// absent waits until an object is gone, and notes an object that stays. It repeats the delete that is its cause, which a failover may
+// have undone.
+func (c *client) absent(path, deleted, body string) bool {
 	last := ""
-	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(100 * time.Millisecond) {
+	for began, n := time.Now(), 1; time.Since(began) < patientTime; time.Sleep(100 * time.Millisecond) {
+		if n++; n%50 == 0 {
+			_, _, _ = c.send(context.Background(), c.any(), http.MethodDelete, deleted, plainJSON, body)
+		}
 		code, answer, err := c.send(context.Background(), c.any(), http.MethodGet, path, "", "")
 		if code == http.StatusNotFound {
 			return true
@@ -111,7 +115,7 @@ func (c *client) absent(path string) bool {
 			last = fmt.Sprintf("%d %.600s", code, answer)
 		}
 	}
-	c.rec.Stuck(fmt.Sprintf("%s was deleted, and is still there two minutes later: %s", path, last))
+	c.rec.Stuck(fmt.Sprintf("%s was deleted, and %s is still there two minutes later: %s", deleted, path, last))
 	return false
 }
 

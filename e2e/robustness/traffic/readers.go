@@ -35,8 +35,8 @@ func scopeQuery(s history.Selector) url.Values {
 	if labels := s.Labels(); labels != "" {
 		q.Set("labelSelector", labels)
 	}
-	if s.Name != "" {
-		q.Set("fieldSelector", "metadata.name="+s.Name)
+	if fields := s.Fields(); fields != "" {
+		q.Set("fieldSelector", fields)
 	}
 	return q
 }
@@ -130,6 +130,14 @@ func (c *client) someSelector() (s history.Selector) {
 	return s
 }
 
+func (c *client) someList() *history.List {
+	l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
+	if l.Scope.Resource == pods.resource && c.rand.IntN(2) == 0 {
+		l.Selector.Node = nodes[c.rand.IntN(len(nodes))]
+	}
+	return l
+}
+
 // someForm has the next lists be in one of the forms, most often whole.
 func (c *client) someForm() {
 	c.form = []history.Form{history.Whole, history.Whole, history.Partial, history.Table}[c.rand.IntN(4)]
@@ -139,7 +147,7 @@ func (c *client) someForm() {
 func (c *client) pages(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.someForm()
-		l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
+		l := c.someList()
 		if v := c.someVersion(c); v != 0 && c.rand.IntN(3) == 0 {
 			l.Match, l.Asked = history.Exact, v
 		}
@@ -153,7 +161,9 @@ func (c *client) past(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.someForm()
 		if v := c.someVersion(c); v != 0 {
-			c.list(context.Background(), &history.List{Scope: c.someScope(), Selector: c.someSelector(), Match: history.Exact, Asked: v}, 0)
+			l := c.someList()
+			l.Match, l.Asked = history.Exact, v
+			c.list(context.Background(), l, 0)
 		}
 		c.rest(ctx)
 	}
@@ -163,16 +173,16 @@ func (c *client) past(ctx context.Context) {
 func (c *client) lists(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.someForm()
-		l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
+		l, limit := c.someList(), 0
 		switch c.rand.IntN(4) {
 		case 0:
 			l.Match = history.Any
 		case 1:
 			if v := c.newest.Load(); v != 0 {
-				l.Match, l.Asked = history.NotOlder, v
+				l.Match, l.Asked, limit = history.NotOlder, v, 3*c.rand.IntN(2)
 			}
 		}
-		c.list(context.Background(), l, 0)
+		c.list(context.Background(), l, limit)
 		c.rest(ctx)
 	}
 }

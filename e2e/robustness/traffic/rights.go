@@ -52,8 +52,9 @@ func (c *client) must(ctx context.Context, admin *client, method, path, body str
 }
 
 // revocations are the ways in which a right ends, named after the object that the client deletes or replaces: the account of
-// the token, which may come back with its name; the Secret to which the token is bound; the binding; the role, or its rules.
-var revocations = []string{"account", "account-again", "secret", "binding", "role", "rules"}
+// the token, which may come back with its name; the Secret or the Pod to which the token is bound; the binding; the role, which may
+// be one of the cluster, or its rules.
+var revocations = []string{"account", "account-again", "secret", "pod", "binding", "role", "cluster-role", "rules"}
 
 // rights is a service account whose tokens and rights are granted and revoked while it sends requests to every server.
 func (c *client) rights(ctx context.Context) {
@@ -74,20 +75,31 @@ func (c *client) right(ctx context.Context, admin *client, account, revocation s
 	named := fmt.Sprintf(`{"metadata":{"name":%q}}`, account)
 	rules := `"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]`
 	role := func(rules string) string { return fmt.Sprintf(`{"metadata":{"name":%q},%s}`, account, rules) }
-	for _, made := range [][2]string{{accounts, named}, {secrets, named}, {rolesPath + "roles", role(rules)}} {
+	roles, roleKind := rolesPath+"roles", "Role"
+	if revocation == "cluster-role" {
+		roles, roleKind = "/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRole"
+	}
+	for _, made := range [][2]string{{accounts, named}, {secrets, named}, {roles, role(rules)}} {
 		if _, _, ok := c.must(ctx, admin, http.MethodPost, made[0], made[1], http.StatusCreated, http.StatusConflict); !ok {
 			return false
 		}
 	}
+	pod := history.Op{Kind: history.Create, Field: "v", Key: history.Key{Resource: pods.resource, Namespace: "red", Name: account}}
+	if revocation == "pod" {
+		body := func(id string) string { return podBody(account, id, account, false) }
+		if _, ok := admin.until(ctx, pod, http.MethodPost, pods.path("red", ""), plainJSON, body, history.OK, history.Exists); !ok {
+			return false
+		}
+	}
 	spec := `{"expirationSeconds":600}`
-	if revocation == "secret" {
-		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":%q}}`, account)
+	if kind := map[string]string{"secret": "Secret", "pod": "Pod"}[revocation]; kind != "" {
+		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":%q,"name":%q}}`, kind, account)
 	}
 	if !c.request(ctx, admin, accounts+"/"+account+"/token", `{"spec":`+spec+`}`) {
 		return false
 	}
 	c.try(ctx, account, 500*time.Millisecond) // without a right
-	binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, account, account)
+	binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, roleKind, account, account)
 	if !c.change(ctx, admin, account, true, http.MethodPost, rolesPath+"rolebindings", binding, http.StatusCreated, http.StatusConflict) {
 		return false
 	}
@@ -96,14 +108,24 @@ func (c *client) right(ctx context.Context, admin *client, account, revocation s
 	switch revocation {
 	case "secret":
 		path = secrets + "/" + account
+	case "pod":
+		path = pods.path("red", account) + "?gracePeriodSeconds=0"
 	case "binding":
 		path = rolesPath + "rolebindings/" + account
-	case "role":
-		path = rolesPath + "roles/" + account
+	case "role", "cluster-role":
+		path = roles + "/" + account
 	case "rules":
-		method, path, body = http.MethodPut, rolesPath+"roles/"+account, role(`"rules":[]`)
+		method, path, body = http.MethodPut, roles+"/"+account, role(`"rules":[]`)
 	}
-	if !c.change(ctx, admin, account, false, method, path, body, codes...) {
+	pod.ID, pod.Kind, pod.Field, pod.Call, pod.Outcome = c.rec.ID(), history.Delete, "", c.rec.Now(), history.OK
+	revoked := c.change(ctx, admin, account, false, method, path, body, codes...)
+	if revocation == "pod" {
+		if pod.Return = c.rec.Now(); !revoked {
+			pod.Outcome = history.Unknown
+		}
+		c.rec.Add(&pod)
+	}
+	if !revoked {
 		return false
 	}
 	if revocation == "account-again" { // another one, for which the token is not
@@ -112,7 +134,7 @@ func (c *client) right(ctx context.Context, admin *client, account, revocation s
 		}
 	}
 	c.try(ctx, account, afterwards)
-	for _, path := range []string{accounts, secrets, rolesPath + "rolebindings", rolesPath + "roles"} {
+	for _, path := range []string{accounts, secrets, rolesPath + "rolebindings", roles} {
 		c.must(ctx, admin, http.MethodDelete, path+"/"+account, "", http.StatusOK, http.StatusNotFound)
 	}
 	return true

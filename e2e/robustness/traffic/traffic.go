@@ -61,7 +61,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 			}
 		}
 	}
-	for _, ns := range append([]string{"green", fleetNamespace}, Namespaces...) {
+	for _, ns := range append([]string{"green", fleetNamespace, ownedNamespace, narrowNamespace}, Namespaces...) {
 		if err := create("/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, ns)); err != nil {
 			return err
 		}
@@ -112,6 +112,12 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(2, "holder", (*client).holders)
 	each(2, "home", (*client).vacates)
 	each(2, "happens", (*client).happens)
+	each(3, "scheduler", (*client).schedules)
+	each(2, "owners", (*client).owners)
+	each(1, "quotas", (*client).quotas)
+	each(1, "evictions", (*client).evictions)
+	each(2, "services", (*client).services)
+	each(1, "relics", (*client).relics)
 	each(2, "pages", (*client).pages)
 	each(2, "past", (*client).past)
 	each(2, "lists", (*client).lists)

@@ -26,6 +26,7 @@ type watcher struct {
 	number   int  // of the register whose name it selects
 	named    bool // the selector is a name, which changes with the generations of objects
 	slow     bool
+	bare     bool // its watches have no version
 	patient  bool // its watches are long, and end only with their time
 	at       uint64
 	listed   bool
@@ -65,11 +66,29 @@ func (t *Traffic) startWatches() {
 		w.client.form = form
 		t.readers.Go(w.run)
 	}
+	for n := range 4 {
+		w := &watcher{scope: history.Scope{Resource: kinds[n].resource, Namespace: Namespaces[n%2]}, selector: history.Selector{On: n > 1}, bare: true}
+		w.client = t.client(fmt.Sprintf("bare-watch-%d", n), protocols[n%2], false)
+		t.readers.Go(w.again)
+	}
+	for n, node := range nodes {
+		w := &watcher{scope: history.Scope{Resource: pods.resource, Namespace: Namespaces[n]}, selector: history.Selector{Node: node, On: n == 0}, streams: n == 1}
+		w.client = t.client("watch-"+node, protocols[n], false)
+		t.readers.Go(w.run)
+	}
 	for n := range 3 {
 		w := &watcher{scope: history.Scope{Resource: configMaps.resource, Namespace: Namespaces[n%2]}, patient: true}
 		w.client = t.client(fmt.Sprintf("patient-watch-%d", n), protocols[n%2], false)
 		w.client.server = n // each begins at another server
 		t.readers.Go(w.run)
+	}
+}
+
+// again begins anew until the round ends.
+func (w *watcher) again() {
+	defer w.http.CloseIdleConnections()
+	for w.final.Load() == 0 && w.ctx.Err() == nil {
+		w.watch(0, false)
 	}
 }
 
@@ -115,13 +134,18 @@ func (w *watcher) watch(from uint64, initial bool) {
 	q.Set("watch", "1")
 	q.Set("allowWatchBookmarks", "true")
 	q.Set("timeoutSeconds", strconv.Itoa(seconds))
-	if initial {
+	match := history.Latest
+	switch {
+	case initial:
 		q.Set("sendInitialEvents", "true")
 		q.Set("resourceVersionMatch", "NotOlderThan")
-	} else {
+	case !w.bare:
 		q.Set("resourceVersion", strconv.FormatUint(from, 10))
+	case w.rand.IntN(2) == 0:
+		match = history.Any
+		q.Set("resourceVersion", "0")
 	}
-	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Form: w.form, Patient: w.patient, Call: w.rec.Now()}
+	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Bare: w.bare, Match: match, Form: w.form, Patient: w.patient, Call: w.rec.Now()}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Duration(seconds)*time.Second+requestTime)
 	defer cancel()
 	defer func() {
@@ -149,7 +173,7 @@ func (w *watcher) watch(from uint64, initial bool) {
 
 // take reads the events of a stream.
 func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
-	follows := s.Initial || s.From == w.at
+	follows := s.Initial || s.From == w.at && !s.Bare
 	ended := !s.Initial
 	at := s.From
 	lines := bufio.NewReaderSize(body, 4<<10)

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -82,6 +83,7 @@ func register(i int) (kind, string) {
 // registers reads, sets and swaps a few objects that all clients share: ConfigMaps, Leases and custom resources.
 func (c *client) registers(ctx context.Context) {
 	known := map[string]uint64{}
+	uids, ended := map[string]string{}, map[string]string{} // of the known versions, and of objects that were deleted
 	for ctx.Err() == nil {
 		i := c.rand.IntN(registered)
 		k, ns := register(i)
@@ -110,10 +112,13 @@ func (c *client) registers(ctx context.Context) {
 			c.do(op, http.MethodGet, k.path(ns, name)+query, "", "")
 		case n == 20 && version != 0: // whatever it is, it must leave no trace
 			op.Kind, op.Field, op.Dry = history.Set, field, true
-			switch c.rand.IntN(3) {
+			switch c.rand.IntN(4) {
 			case 0:
 				c.do(op, http.MethodPatch, k.path(ns, name)+"?dryRun=All", mergePatch, k.body("", 0, field, op.ID, &on, pad))
-			case 1:
+			case 1: // it may be gone by now
+				op.Kind = history.Create
+				c.do(op, http.MethodPost, k.path(ns, "")+"?dryRun=All", plainJSON, k.body(name, 0, field, op.ID, &on, pad))
+			case 2:
 				c.do(op, http.MethodPut, k.path(ns, name)+"?dryRun=All", plainJSON, k.body(name, version, field, op.ID, &on, pad))
 			default:
 				op.Kind = history.Delete
@@ -121,7 +126,7 @@ func (c *client) registers(ctx context.Context) {
 			}
 		case n == 21 && version != 0:
 			op.Kind, op.Never = history.Delete, true
-			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"00000000-0000-4000-8000-000000000000"}}`)
+			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":%q}}`, cmp.Or(ended[name], "00000000-0000-4000-8000-000000000000")))
 		case n == 22 && version != 0 && k.resource != leases.resource: // a PUT creates Leases
 			op.Kind, op.Field, op.Never = history.Swap, field, true
 			body := strings.Replace(k.body(name, 0, field, op.ID, &on, pad), `"metadata":{`, `"metadata":{"uid":"00000000-0000-4000-8000-000000000000",`, 1)
@@ -131,14 +136,14 @@ func (c *client) registers(ctx context.Context) {
 			path := map[string]string{configMaps.resource: "/data/v", leases.resource: "/spec/holderIdentity", widgets.resource: "/spec/values/v"}[k.resource]
 			c.do(op, http.MethodPatch, k.path(ns, name), jsonPatch, fmt.Sprintf(`[{"op":"test","path":"/metadata/resourceVersion","value":"%d"},{"op":"replace","path":%q,"value":%q}]`, version, path, op.ID))
 		case n < 9 && version != 0: // a patch with a version
-			op.Kind, op.Field, op.Expect = history.Swap, field, version
+			op.Kind, op.Field, op.Expect, op.On = history.Swap, field, version, &on
 			c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", version, field, op.ID, &on, pad))
 		case n < 12 && version != 0:
-			op.Kind, op.Field, op.Expect = history.Swap, field, version
+			op.Kind, op.Field, op.Expect, op.On = history.Swap, field, version, &on
 			op.Creates = k.resource == leases.resource // as stock servers do
 			c.do(op, http.MethodPut, k.path(ns, name), plainJSON, k.body(name, version, field, op.ID, &on, pad))
 		case n < 15 && version != 0:
-			op.Kind, op.Field = history.Set, field
+			op.Kind, op.Field, op.On = history.Set, field, &on
 			c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, field, op.ID, &on, pad))
 		case n < 17 && version != 0:
 			op.Kind = history.Delete
@@ -149,7 +154,7 @@ func (c *client) registers(ctx context.Context) {
 			}
 			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, body)
 		default:
-			op.Kind, op.Field = history.Create, field
+			op.Kind, op.Field, op.On = history.Create, field, &on
 			c.do(op, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, field, op.ID, &on, pad))
 		}
 		if op.Dry || op.Never {
@@ -158,8 +163,11 @@ func (c *client) registers(ctx context.Context) {
 		}
 		switch op.Outcome {
 		case history.OK:
+			if op.Kind == history.Delete && op.Expect != 0 {
+				ended[name] = uids[name]
+			}
 			if known[name] = 0; op.Got != nil {
-				known[name] = op.Got.Version
+				known[name], uids[name] = op.Got.Version, op.Got.UID
 			}
 		case history.NotFound, history.Conflict:
 			known[name] = 0
@@ -201,7 +209,8 @@ func (c *client) sets(ctx context.Context) {
 }
 
 // applies is one of several owners of fields, who apply them to the same objects: each one field always, and another one at times,
-// which goes with the next apply without it. At times an owner tries to take the field of another one, which is a conflict.
+// which goes with the next apply without it. At times an owner tries to take the field of another one, which is a conflict, or
+// one that does not apply writes a field.
 func (c *client) applies(ctx context.Context) {
 	seen := map[string]string{} // the field of another owner, by object
 	for ctx.Err() == nil {
@@ -210,11 +219,16 @@ func (c *client) applies(ctx context.Context) {
 		ns := Namespaces[i]
 		name := c.gens.name(fmt.Sprintf("applied%d", i), c.round)
 		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Apply, Field: c.name, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}}
-		switch n := c.rand.IntN(6); {
-		case n < 2:
+		switch n := c.rand.IntN(8); {
+		case n < 3:
 			op.Also = c.name + ".more"
-		case n == 2:
+		case n == 3:
 			op.Also = seen[name]
+		case n == 4: // a client that does not apply
+			op.Kind, op.Field = history.Set, "updated"
+			c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager=updater", mergePatch, k.body("", 0, op.Field, op.ID, nil, 0))
+			c.rest(ctx)
+			continue
 		}
 		fields := map[string]any{op.Field: op.ID}
 		if op.Also != "" {
@@ -251,7 +265,7 @@ func (c *client) statuses(ctx context.Context) {
 			other.Kind, other.Field = history.Create, "v"
 			c.do(other, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, "v", other.ID, &on, 0))
 		case k.resource == widgets.resource && c.rand.IntN(3) == 0: // the rest changes meanwhile
-			other.Kind, other.Field = history.Set, "v"
+			other.Kind, other.Field, other.On = history.Set, "v", &on
 			c.do(other, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, "v", other.ID, &on, 0))
 		}
 		c.rest(ctx)
