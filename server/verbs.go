@@ -43,7 +43,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 			Objects:   s.objects,
 			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, JSON: s.objects.Codec(), StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
 			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log, Changed: s.changed(), Apart: c.DeletesApart,
-			NeverPast: c.Release.Has(release.DeletionsNeverPast), Homeless: s.homeless(),
+			NeverPast: c.Release.Has(release.DeletionsNeverPast), AnyNamespace: s.anyNamespace(),
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Sent: s.Metrics.Delivery.Sent, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
@@ -52,8 +52,8 @@ func (s *Server) newVerbs(who access.Authentication) error {
 	return nil
 }
 
-// homeless reports whether objects may be created in namespaces that do not exist.
-func (s *Server) homeless() bool {
+// anyNamespace reports whether objects may be created in namespaces that do not exist.
+func (s *Server) anyNamespace() bool {
 	return slices.Contains(s.cfg.Admission.Disable, "NamespaceLifecycle")
 }
 

@@ -22,21 +22,21 @@ import (
 
 // Host gives controllers access to the server.
 type Host struct {
-	API         reconcile.API
-	Cache       *cache.Cache
-	Catalogue   *kinds.Catalogue
-	Follow      func()              // updates Catalogue with all definitions in Cache; may be nil
-	Definitions *definitions.Reader // may be nil
-	Objects     migrations.Restorer
-	Authorizer  authx.Authorizer
-	Log         *slog.Logger
-	Clock       func() time.Time
-	Moves       reconcile.Moves // of the clock
-	Metrics     *reconcile.Metrics
-	Aggregator  *aggregator.Aggregator
-	Elsewhere   reconcile.Elsewhere
-	Homeless    bool // objects may be made in namespaces that are not there
-	Release     release.Version
+	API          reconcile.API
+	Cache        *cache.Cache
+	Catalogue    *kinds.Catalogue
+	Follow       func()              // updates Catalogue with all definitions in Cache; may be nil
+	Definitions  *definitions.Reader // may be nil
+	Objects      migrations.Restorer
+	Authorizer   authx.Authorizer
+	Log          *slog.Logger
+	Clock        func() time.Time
+	Moves        reconcile.Moves // of the clock
+	Metrics      *reconcile.Metrics
+	Aggregator   *aggregator.Aggregator
+	Elsewhere    reconcile.Elsewhere
+	AnyNamespace bool // objects may be made in namespaces that are not there
+	Release      release.Version
 }
 
 // base returns the Base of a controller whose metrics have a name; "": no metrics.

@@ -44,7 +44,7 @@ var all = []controller{
 	{name: "namespaces", switches: []string{"namespace"}, build: func(h *Host, c *Config) run {
 		n := &namespaces.Controller{
 			Base: h.settling(c, "namespace", "namespace"), Catalogue: h.Catalogue, Follow: h.Follow,
-			Workers: c.NamespaceWorkers, Ordered: c.PodsFirst, Homeless: h.Homeless, Elsewhere: h.Elsewhere,
+			Workers: c.NamespaceWorkers, Ordered: c.PodsFirst, AnyNamespace: h.AnyNamespace, Elsewhere: h.Elsewhere,
 		}
 		n.Retry = c.NamespaceInterval
 		return n.Run

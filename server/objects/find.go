@@ -32,9 +32,9 @@ func (s *Store) Namespace(ctx context.Context, p permits.Permit, name string) (*
 	return s.Find(ctx, p, Place{Resource: s.catalogue.ByStorage("namespaces"), Name: name})
 }
 
-// Housed reports whether the namespace of an object existed when the object was created, as far as the cache knows, which must
+// NamespaceExisted reports whether the namespace of an object existed when the object was created, as far as the cache knows, which must
 // have the object.
-func (s *Store) Housed(item *cache.Item) bool {
+func (s *Store) NamespaceExisted(item *cache.Item) bool {
 	if s.cache.Get("namespaces", "", item.Namespace) != nil {
 		return true
 	}

@@ -82,7 +82,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 		switch {
 		case err == nil:
 			if !req.DryRun {
-				if err := w.checkHome(ctx, req, item, c.obj); err != nil {
+				if err := w.undoOrphan(ctx, req, item, c.obj); err != nil {
 					return nil, err
 				}
 			}
@@ -109,7 +109,7 @@ func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cac
 		return nil, err
 	}
 	c.at.Object = c.obj
-	if err := w.validate(ctx, c.at); err != nil {
+	if err := w.Admission.Validate(ctx, c.at); err != nil {
 		return nil, err
 	}
 	return w.insert(ctx, req, c, extra)

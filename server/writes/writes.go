@@ -1,7 +1,7 @@
 // Package writes changes stored objects: create, update, patch, apply and delete, without HTTP.
 //
 //	request.go    the request and the outcome of a write
-//	create.go     a new object, from top to bottom; homeless.go: its namespace was
+//	create.go     a new object, from top to bottom; orphan.go: its namespace was
 //	              deleted meanwhile
 //	update.go     a change of an object, from top to bottom; it is repeated after conflicts with
 //	              other writes
@@ -56,8 +56,8 @@ type Writer struct {
 	Apart time.Duration
 	// NeverPast keeps a shortened grace period from moving the deletionTimestamp into the past.
 	NeverPast bool
-	// Homeless means that objects may be created in namespaces that do not exist.
-	Homeless bool
+	// AnyNamespace means that objects may be created in namespaces that do not exist.
+	AnyNamespace bool
 	// Changed is called with the result of an update, by the storage of the object, before the client gets
 	// its answer.
 	Changed map[string]func(ctx context.Context, item *cache.Item)

@@ -72,7 +72,7 @@ func newDeskOn(t *testing.T, driver sqlstore.Driver) *desk {
 	d := &desk{t: t, catalogue: catalogue, cache: c, store: store}
 	d.Writer = &writes.Writer{
 		Objects: objects.New(catalogue, store, c), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
-		Clock: func() time.Time { return noon }, Homeless: true,
+		Clock: func() time.Time { return noon }, AnyNamespace: true,
 	}
 	return d
 }

@@ -33,8 +33,8 @@ type Controller struct {
 	Follow    func() // updates Catalogue with all definitions in Cache; nil: not needed
 	Workers   int    // how many namespaces are emptied at once. 0: 10
 	Ordered   bool   // Pods go before everything else
-	// Homeless means that objects may be made in namespaces that are not there.
-	Homeless bool
+	// AnyNamespace means that objects may be made in namespaces that are not there.
+	AnyNamespace bool
 	// Elsewhere lists the resources of other servers; nil: there are none.
 	Elsewhere reconcile.Elsewhere
 
@@ -84,7 +84,7 @@ func (n *Controller) Run(ctx context.Context) error {
 	l.Settle = 0 // see reconcile
 	n.loop = l
 	all := contents{cache: n.Cache, catalogue: n.Catalogue, follow: n.Follow}
-	n.here, n.sweeper = emptier{Base: n.Base, contents: all, podsFirst: n.Ordered}, sweeper{Base: n.Base, contents: all, homeless: n.Homeless}
+	n.here, n.sweeper = emptier{Base: n.Base, contents: all, podsFirst: n.Ordered}, sweeper{Base: n.Base, contents: all, anyNamespace: n.AnyNamespace}
 	n.elsewhere.start(n.Base, n.Elsewhere, func(key reconcile.Key) {
 		if n.state(key) == nil {
 			n.elsewhere.forget(key)

@@ -24,13 +24,13 @@ import (
 // The remains of a namespace are deleted: earlier objects at once, later ones a little later, and
 // none that belongs to a new namespace of that name.
 func TestOrphans(t *testing.T) {
-	for name, homeless := range map[string]bool{"as usual": false, "where objects need no namespace": true} {
+	for name, anyNamespace := range map[string]bool{"as usual": false, "where objects need no namespace": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := controllertest.NewCluster(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: time.Hour}, Catalogue: c.Catalogue, Homeless: homeless}
+				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: time.Hour}, Catalogue: c.Catalogue, AnyNamespace: anyNamespace}
 				ended := make(chan error, 1)
 				go func() { ended <- n.Run(ctx) }()
 				namespace := func(name string, uid types.UID) {
@@ -55,7 +55,7 @@ func TestOrphans(t *testing.T) {
 				time.Sleep(30 * time.Second)
 				c.Set("configmaps", "b", "x", x)
 				time.Sleep(40 * time.Second)
-				there("made after the end", "b", homeless)
+				there("made after the end", "b", anyNamespace)
 				namespace("a", "3")
 				c.Set("configmaps", "a", "x", x)
 				time.Sleep(time.Hour)

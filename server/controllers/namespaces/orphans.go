@@ -55,7 +55,7 @@ func ended(d cache.Delivery) bool {
 type sweeper struct {
 	reconcile.Base
 	contents
-	homeless bool // objects may be made in namespaces that are not there
+	anyNamespace bool // objects may be made in namespaces that are not there
 }
 
 // sweep deletes the objects that a namespace left, and returns when to sweep again; 0: never.
@@ -82,7 +82,7 @@ func (s *sweeper) left(o *orphaned) (list []orphan) {
 			return true
 		})
 	}
-	if s.homeless || s.Cache.Get("namespaces", "", o.name) != nil {
+	if s.anyNamespace || s.Cache.Get("namespaces", "", o.name) != nil {
 		list = slices.DeleteFunc(list, func(it orphan) bool { return it.Created >= o.end })
 	}
 	return list

@@ -13,22 +13,22 @@ import (
 	"github.com/rowlock/rowlock/server/permits"
 )
 
-var forHomeless = permits.OfServer("new objects whose namespace is gone")
+var forOrphans = permits.OfServer("new objects whose namespace is gone")
 
-// undoFor is how long checkHome tries to delete an object, whether or not its client still waits.
+// undoFor is how long undoOrphan tries to delete an object, whether or not its client still waits.
 const undoFor = 10 * time.Second
 
-// checkHome deletes a new object again, and returns the 404 of its namespace, if the namespace had been deleted before the object
+// undoOrphan deletes a new object again, and returns the 404 of its namespace, if the namespace had been deleted before the object
 // was stored. Admission looks for the namespace before webhooks are called, and does not wait for the writes of other servers;
 // when a commit returns, the cache has all earlier writes.
-func (w *Writer) checkHome(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object) error {
-	if w.Homeless || item.Namespace == "" || w.Objects.Housed(item) {
+func (w *Writer) undoOrphan(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object) error {
+	if w.AnyNamespace || item.Namespace == "" || w.Objects.NamespaceExisted(item) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoFor)
 	defer cancel()
 	own := *req
-	own.Permit = forHomeless
+	own.Permit = forOrphans
 	missing := apierrors.NewNotFound(corev1.Resource("namespaces"), item.Namespace)
 	for created := item.Created; item.Created == created; {
 		_, err := w.erase(ctx, &own, item, obj)
@@ -38,7 +38,7 @@ func (w *Writer) checkHome(ctx context.Context, req *Request, item *cache.Item, 
 		if err := w.Objects.Overtaken(ctx, err); err != nil {
 			return fmt.Errorf("deleting an object whose namespace is gone: %w", err)
 		}
-		obj, item, err = w.Objects.Live(ctx, forHomeless, own.place(item.Name))
+		obj, item, err = w.Objects.Live(ctx, forOrphans, own.place(item.Name))
 		if apierrors.IsNotFound(err) {
 			break
 		}

@@ -13,14 +13,14 @@ import (
 
 // TestCreateAfterNamespace: an object is not created in a namespace that another server has deleted before, and keeps no claims.
 func TestCreateAfterNamespace(t *testing.T) {
-	for what, c := range map[string]struct{ homeless, deleted, stays bool }{
+	for what, c := range map[string]struct{ anyNamespace, deleted, stays bool }{
 		"the namespace is there":         {stays: true},
 		"the namespace is gone":          {deleted: true},
-		"objects may have no namespaces": {homeless: true, deleted: true, stays: true},
+		"objects may have no namespaces": {anyNamespace: true, deleted: true, stays: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			first, second := twoDesks(t)
-			second.Homeless = c.homeless
+			second.AnyNamespace = c.anyNamespace
 			key := sqlstore.Key{Resource: "namespaces", Name: "a"}
 			value := []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"u"}}`)
 			made, err := first.store.Write(t.Context(), sqlstore.Op{Verb: sqlstore.Create, Key: key, Value: value})
@@ -71,7 +71,7 @@ func TestCreateAfterNamespaceChanges(t *testing.T) {
 		}
 	}
 	second := newDeskOn(t, driver)
-	second.Homeless = false
+	second.AnyNamespace = false
 	key, value := sqlstore.Key{Resource: "namespaces", Name: "a"}, []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"u"}}`)
 	made, err := first.store.Write(t.Context(), sqlstore.Op{Verb: sqlstore.Create, Key: key, Value: value})
 	if err == nil {
