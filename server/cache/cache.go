@@ -56,6 +56,9 @@ type Cache struct {
 	known  int64 // the event logs have everything after it, unless it did not fit; guarded by making
 	// quiet says since when a resource that is not in resources has not changed, if Recall knows; guarded by making.
 	quiet func(key string) int64
+	// left is the revision at which Apply last dropped resources; guarded by making. leaving are those to drop next; nil: none.
+	left    int64
+	leaving atomic.Pointer[[]*resource]
 
 	loads   atomic.Int64                  // how often all items were replaced
 	damaged atomic.Pointer[[]CorruptItem] // found by CheckRows
@@ -146,10 +149,11 @@ func (c *Cache) find(key string) *resource {
 	if s, ok := c.resources.Load(key); ok {
 		return s.(*resource)
 	}
-	s := c.newResource(key, c.storageOf(key), c.base)
+	s := c.newResource(key, c.storageOf(key), max(c.base, c.left))
 	if s.recent.floor = c.known; c.quiet != nil {
 		s.recent.floor = c.quiet(key)
 	}
+	s.recent.floor = max(s.recent.floor, c.left)
 	c.resources.Store(key, s)
 	return s
 }
@@ -174,6 +178,7 @@ func (c *Cache) storageOf(key string) *kinds.Storage {
 // Apply takes the next changes of the log; see sqlstore.Sink.
 func (c *Cache) Apply(batch []sqlstore.Change) {
 	c.touched = c.touched[:0]
+	c.drop()
 	seen := c.revision.Load()
 	for len(batch) > 0 && batch[0].Revision <= seen {
 		batch = batch[1:]
@@ -300,20 +305,25 @@ func (c *Cache) Get(storage, namespace, name string) *Item {
 }
 
 // Snapshot returns the newest snapshot of a storage.
-func (c *Cache) Snapshot(storage string) *Snapshot { return c.snapshot(c.fresh(storage)) }
-
-func (c *Cache) snapshot(s *resource) *Snapshot {
-	// The revision is read first, so the state has all changes up to it.
-	revision := c.revision.Load()
-	v := s.state()
+func (c *Cache) Snapshot(storage string) *Snapshot {
+	_, revision, v := c.current(storage)
 	return &Snapshot{Revision: max(revision, v.changed), v: v}
+}
+
+// current returns the resource of a storage, and a state of it that has all changes up to a revision.
+func (c *Cache) current(storage string) (s *resource, revision int64, v *state) {
+	for {
+		s = c.fresh(storage)
+		revision = c.revision.Load() // before the state is read
+		if v = s.state(); !s.dropped.Load() {
+			return s, revision, v
+		}
+	}
 }
 
 // At returns the snapshot of a storage at a revision, or nil if memory does not have it.
 func (c *Cache) At(storage string, revision int64) *Snapshot {
-	s := c.fresh(storage)
-	applied := c.revision.Load()
-	v := s.state()
+	s, applied, v := c.current(storage)
 	if v.changed <= revision && revision <= applied {
 		return &Snapshot{Revision: revision, v: v}
 	}
@@ -349,3 +359,52 @@ func (c *Cache) Storages() []string {
 	slices.Sort(keys)
 	return keys
 }
+
+// Run drops old events and pinned states, packs, and ends slow watchers, until ctx ends.
+func (c *Cache) Run(ctx context.Context) error {
+	var packs sync.WaitGroup
+	defer packs.Wait()
+	packs.Go(func() { c.keepPacked(ctx) })
+	tick := time.NewTicker(30 * time.Second)
+	defer tick.Stop()
+	shed := time.NewTicker(3 * time.Second)
+	defer shed.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			c.Forget()
+		case <-shed.C:
+			c.EndSlow()
+		}
+	}
+}
+
+// Forget drops events and pinned states that are too old, the schemas of removed kinds, and, with the next Apply, resources of
+// these that nothing needs.
+func (c *Cache) Forget() {
+	now := c.clock()
+	var leaving []*resource
+	for s := range c.all() {
+		if s.storage.Load() != nil && c.storageOf(s.key) == nil {
+			s.refresh(nil) // a Storage holds the compiled schemas of its definition
+		}
+		s.mu.Lock()
+		s.recent.trim(now.Unix())
+		s.mu.Unlock()
+		s.pins.mu.Lock()
+		s.pins.expire(now)
+		s.pins.mu.Unlock()
+		if c.unneeded(s) {
+			leaving = append(leaving, s)
+		}
+	}
+	if len(leaving) > 0 {
+		c.leaving.Store(&leaving)
+	}
+}
+
+// Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with hooks are not
+// notified of later changes.
+func (c *Cache) Close() { c.hub.close() }

@@ -54,6 +54,7 @@ type resource struct {
 
 	core     *core
 	internal bool
+	dropped  atomic.Bool // the cache no longer has it, and nothing changes in it any more
 
 	published atomic.Pointer[state] // the current state; nil if no reader has needed it since the last change
 	wantIndex atomic.Bool           // labels are indexed, or about to be

@@ -5,13 +5,12 @@ import "github.com/rowlock/rowlock/sqlstore"
 // Watch starts a watcher of the changes after a revision, which may be in the future. Take reads changes that memory no
 // longer has from log. Errors: sqlstore.CompactedError.
 func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watcher, error) {
-	s := c.fresh(storage)
 	if scope.Log == nil {
 		scope.Log = log // the event log may drop events before the first Take
 	}
-	w := s.newWatcher(scope, after)
-	s.mu.Lock()
+	s := c.locked(storage)
 	defer s.mu.Unlock()
+	w := s.newWatcher(scope, after)
 	w.generation = s.generation
 	if after >= s.recent.floor {
 		s.watchers.catchUp(w, after)
@@ -29,16 +28,28 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 
 // WatchNow starts a watcher of the changes after the newest snapshot, and returns both.
 func (c *Cache) WatchNow(storage string, scope Scope) (*Watcher, *Snapshot) {
-	s := c.fresh(storage)
-	w := s.newWatcher(scope, 0)
-	s.mu.Lock()
+	s := c.locked(storage)
 	defer s.mu.Unlock()
+	w := s.newWatcher(scope, 0)
 	w.generation = s.generation
-	snap := c.snapshot(s)
+	revision := c.revision.Load() // before the state is read
+	v := s.state()
+	snap := &Snapshot{Revision: max(revision, v.changed), v: v}
 	w.after = snap.Revision
 	w.place = s.bucketFor(&w.scope)
 	s.watchers.add(w)
 	return w, snap
+}
+
+// locked returns the resource of a storage with its mu locked, so that it is not dropped.
+func (c *Cache) locked(storage string) *resource {
+	for {
+		s := c.fresh(storage)
+		if s.mu.Lock(); !s.dropped.Load() {
+			return s
+		}
+		s.mu.Unlock()
+	}
 }
 
 // End ends the watchers of a storage with ErrEnded once they have taken the events up to now, because the storage is no longer
