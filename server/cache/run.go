@@ -29,9 +29,11 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// Forget drops events and pinned states that are too old, and the schemas of removed kinds.
+// Forget drops events and pinned states that are too old, the schemas of removed kinds, and, with the next Apply, resources of
+// these that nothing needs.
 func (c *Cache) Forget() {
 	now := c.clock()
+	var leaving []*resource
 	for s := range c.all() {
 		if s.storage.Load() != nil && c.storageOf(s.key) == nil {
 			s.refresh(nil) // a Storage holds the compiled schemas of its definition
@@ -42,6 +44,12 @@ func (c *Cache) Forget() {
 		s.pins.mu.Lock()
 		s.pins.expire(now)
 		s.pins.mu.Unlock()
+		if c.unneeded(s) {
+			leaving = append(leaving, s)
+		}
+	}
+	if len(leaving) > 0 {
+		c.leaving.Store(&leaving)
 	}
 }
 
