@@ -64,7 +64,9 @@ func run(ctx context.Context, m *measures, only string, list bool) (code int) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"server", m.servers}, {"postgres", m.postgres}, {"promotion", m.promotions}, {"patroni", m.patroni},
+		{"server", m.servers}, {"postgres", m.postgres}, {"promotion", m.promotions},
+		{"patroni primary", func(ctx context.Context) error { return m.patroni(ctx, "failovers under Patroni", failovers) }},
+		{"patroni standby", func(ctx context.Context) error { return m.patroni(ctx, "losses of a standby and of etcd", losses) }},
 		{"resume postgres", func(ctx context.Context) error { return m.resume(ctx, "postgres") }},
 		{"resume sqlite", func(ctx context.Context) error { return m.resume(ctx, "sqlite") }},
 		{"rolling", m.rolling}, {"sigterm", m.sigterm},

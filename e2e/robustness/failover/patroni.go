@@ -222,8 +222,8 @@ func (c *patroniCluster) end() {
 	_ = os.RemoveAll(c.dir)
 }
 
-// patroni kills the primary of two nodes under Patroni, with Patroni (the machine is gone) and without; then the standby, and etcd.
-func (m *measures) patroni(ctx context.Context) error {
+// patroni starts two nodes under Patroni, and two servers; writes go on while fn kills what they stand on.
+func (m *measures) patroni(ctx context.Context, what string, fn func(context.Context, *pair, *patroniCluster, *writer) error) error {
 	c, err := startPatroni(ctx)
 	defer c.end()
 	if err != nil {
@@ -248,6 +248,22 @@ func (m *measures) patroni(ctx context.Context) error {
 		return err
 	}
 	defer w.end()
+	if err := fn(ctx, p, c, w); err != nil {
+		return err
+	}
+	w.end()
+	for i := range p.all {
+		if _, why, is := strings.Cut(p.all[i].Log(), "the database has gone back:"); is {
+			return fmt.Errorf("a server believes that its database went back:%.400s", why)
+		}
+	}
+	acknowledged, lost, err := w.lost(ctx, c.url(databaseName))
+	return m.judged(acknowledged, lost, err, what)
+}
+
+// failovers kills the primary, with Patroni (the machine is gone) and without.
+func failovers(ctx context.Context, p *pair, c *patroniCluster, w *writer) error {
+	m := p.m
 	for round := range m.turns(1) {
 		if err := c.redundant(ctx); err != nil {
 			return err
@@ -284,25 +300,15 @@ func (m *measures) patroni(ctx context.Context) error {
 			}
 		}
 	}
-	if err := p.losses(ctx, c, w); err != nil {
-		return err
-	}
-	w.end()
-	for i := range p.all {
-		if _, why, is := strings.Cut(p.all[i].Log(), "the database has gone back:"); is {
-			return fmt.Errorf("a server believes that its database went back:%.400s", why)
-		}
-	}
-	acknowledged, lost, err := w.lost(ctx, c.url(databaseName))
-	return m.judged(acknowledged, lost, err, "failovers under Patroni")
+	return nil
 }
 
 // withoutEtcd is the time for which etcd is gone: longer than Patroni keeps a primary without it.
 const withoutEtcd = 10 * time.Second
 
 // losses kills the machine of the standby, and then etcd.
-func (p *pair) losses(ctx context.Context, c *patroniCluster, w *writer) error {
-	for range p.m.turns(10) {
+func losses(ctx context.Context, p *pair, c *patroniCluster, w *writer) error {
+	for range p.m.turns(5) {
 		if err := c.redundant(ctx); err != nil {
 			return err
 		}
