@@ -136,6 +136,8 @@ func init() {
 			r.Ops = append(r.Ops, &history.Op{ID: "pod", Kind: history.Create, Field: "v", Key: k, Call: 3 * s, Return: 3 * s, Outcome: history.OK},
 				&history.Op{ID: "unpod", Kind: history.Delete, Key: k, Call: 4 * s, Return: 4 * s, Outcome: history.OK})
 		}, ""},
+		"a write that ends a marked Pod":                 {func(r *history.Round) { endPod(r, true) }, ""},
+		"a write of a marked Pod that is kept as it was": {func(r *history.Round) { endPod(r, false) }, "writes: an acknowledged write is not in the table"},
 		"a watch without a version that was cut": {func(r *history.Round) {
 			watched(r, history.Latest, added("other", o26))
 			w := r.Streams[len(r.Streams)-1]
@@ -155,6 +157,26 @@ func init() {
 	} {
 		lifecycleCases[name] = c
 	}
+}
+
+// endPod has a Pod be marked, by a delete without an answer, and a write of its status be answered after that.
+func endPod(r *history.Round, gone bool) {
+	k := history.Key{Resource: "pods", Namespace: "red", Name: "pod"}
+	last := uint64(27)
+	if gone {
+		last++
+	}
+	for revision := uint64(26); revision <= last; revision++ {
+		st := state(revision, false, "v", "pod")
+		st.UID, st.Going = "u-pod", revision > 26
+		r.Segments[0].Rows = append(r.Segments[0].Rows, history.Row{Revision: revision, Key: k, Created: 26, Deleted: revision == 28, State: &st})
+	}
+	r.Segments[0].To = last
+	got := state(27, false, "v", "pod", "status.x", "status")
+	got.UID, got.Going = "u-pod", true
+	r.Ops = append(r.Ops, &history.Op{ID: "pod", Kind: history.Create, Field: "v", Key: k, Call: 3 * time.Second, Return: 3 * time.Second, Outcome: history.OK},
+		&history.Op{ID: "unpod", Kind: history.Delete, Key: k, Call: 4 * time.Second, Return: 4 * time.Second, Outcome: history.Unknown},
+		&history.Op{ID: "status", Kind: history.Status, Field: "status.x", Key: k, Call: 5 * time.Second, Return: 5 * time.Second, Outcome: history.OK, Got: &got})
 }
 
 func withNode(s history.State) history.State {

@@ -130,6 +130,16 @@ func (p *part) at(k history.Key, revision uint64) *version {
 	return all[i-1]
 }
 
+// next returns the version of the same object that follows a version, or nil.
+func (p *part) next(v *version) *version {
+	all := p.keys[v.row.Key]
+	i := sort.Search(len(all), func(i int) bool { return all[i].revision > v.revision })
+	if i == len(all) {
+		return nil
+	}
+	return all[i]
+}
+
 // before is the live state before a version; nil: there was none.
 func (v *version) before() *history.State {
 	if v.prev == nil || v.prev.deleted {
