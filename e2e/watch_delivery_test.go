@@ -31,11 +31,11 @@ func TestWatchDelivery(t *testing.T) {
 			}
 			text := asAdmin(t, s, "GET", "/metrics", "").body
 			for _, want := range []string{
-				`rowlock_watch_delivery_watches_total{protocol="HTTP/1.1",implementation="` + implementation + `"} 2`,
-				`rowlock_watch_delivery_watches_total{protocol="HTTP/2",implementation="` + implementation + `"} 2`,
+				`rowlock_watch_delivery_watches_total{implementation="` + implementation + `",protocol="HTTP/1.1"} 2`,
+				`rowlock_watch_delivery_watches_total{implementation="` + implementation + `",protocol="HTTP/2"} 2`,
 			} {
 				if !regexp.MustCompile("(?m)^" + regexp.QuoteMeta(want) + "$").MatchString(text) {
-					t.Errorf("the metrics do not say %s", want)
+					t.Errorf("the metrics lack %s", want)
 				}
 			}
 		})
