@@ -78,6 +78,9 @@ const unreadVerb = "unsafe-delete-ignore-read-errors"
 
 // AuthorizeUnread authorizes the user of a request to delete its object although it cannot be read.
 func (w *Writer) AuthorizeUnread(ctx context.Context, req *Request) (permits.Permit, error) {
+	if w.Authorizer == nil {
+		return permits.Permit{}, apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
+	}
 	permit, reason, err := permits.Authorize(ctx, w.Authorizer, &authx.Attributes{
 		User: req.User, Verb: unreadVerb, Namespace: req.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
 		Resource: req.Resource.Plural, Name: req.Name, ResourceRequest: true,
