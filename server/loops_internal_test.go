@@ -66,7 +66,7 @@ func TestLoops(t *testing.T) {
 		t.Error(d)
 	}
 	want := []string{
-		"own objects", "aggregated documents", "discovery", "documents", "standby", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
+		"own objects", "aggregated documents", "discovery", "documents", "revoked rights", "standby", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
 		"flowschemas (on one server)", "apiservicechecks", "apiservices (on one server)", "serviceaddresses (on one server)", "identity", "storageversions", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
 		"rootca (on one server)", "accounttokens (on one server)", "garbagecollector (on one server)", "resourcequotas (on one server)", "ttlafterfinished (on one server)", "csrcleaner (on one server)", "podgc (on one server)",
 		"pvprotection (on one server)", "pvcprotection (on one server)", "storageversiongc (on one server)", "servicecidrs (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
@@ -79,7 +79,7 @@ func TestLoops(t *testing.T) {
 		t.Error(d)
 	}
 	none := unstarted(t, controllers.Config{Runs: func(string) bool { return false }})
-	if d := cmp.Diff([]string{"own objects", "aggregated documents", "discovery", "documents"}, describe(none.work())); d != "" {
+	if d := cmp.Diff([]string{"own objects", "aggregated documents", "discovery", "documents", "revoked rights"}, describe(none.work())); d != "" {
 		t.Error(d)
 	}
 }
