@@ -77,7 +77,7 @@ func TestHostileAnswers(t *testing.T) {
 		"no resource version":      {text(`{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`), "no resourceVersion", false},
 		"a version that is a word": {text(configMaps("new", "")), "the resource version new", false},
 		"a version out of range":   {text(configMaps("9223372036854775807", "")), "the resource version 9223372036854775807", false},
-		"more behind the end":      {text(configMaps("9", "") + "{}"), "goes on after its end", false},
+		"more behind the end":      {text(configMaps("9", "") + "{}"), "continues after its end", false},
 		"the same token again":     {text(configMaps("9", "again", "x")), "the same continue token again", true},
 		"a token of a megabyte":    {text(configMaps("9", strings.Repeat("t", 1<<20), "x")), "too long", false},
 		"endless pages":            {endless, "all objects together have more than", true},

@@ -51,7 +51,7 @@ var ignored = []struct {
 	{"peer-advertise-port", false, noPeers},
 	{"peer-ca-file", false, noPeers},
 	{"kubelet-port", false, "nodes say at which port they are reached"},
-	{"kubelet-read-only-port", false, "nobody asks it"},
+	{"kubelet-read-only-port", false, "not used"},
 	{"max-connection-bytes-per-sec", false, "kube-apiserver has no use for it either"},
 	{"kubernetes-service-node-port", false, "the kubernetes service has none"},
 	{"cloud-provider", false, "kube-apiserver has no use for it either"},
