@@ -101,9 +101,9 @@ func TestBoundsOfDiscovery(t *testing.T) {
 // TestHeads: what an object says of itself is said once, and can be a key and a path.
 func TestHeads(t *testing.T) {
 	for want, item := range map[string]string{
-		"it has its metadata twice":            `{"metadata":{"name":"x","namespace":"a"},"metadata":{"name":"y","namespace":"a"}}`,
-		"it has its name twice":                `{"metadata":{"name":"x","namespace":"a","n\u0061me":"y"}}`,
-		"it has its kind twice":                `{"kind":"ConfigMap","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}`,
+		"it has its metadata twice":             `{"metadata":{"name":"x","namespace":"a"},"metadata":{"name":"y","namespace":"a"}}`,
+		"it has its name twice":                 `{"metadata":{"name":"x","namespace":"a","n\u0061me":"y"}}`,
+		"it has its kind twice":                 `{"kind":"ConfigMap","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}`,
 		`no object can have the name ""`:        `{"Metadata":{"name":"x","namespace":"a"}}`,
 		`the name "a?b"`:                        `{"metadata":{"name":"a\u0000b","namespace":"a"}}`,
 		`in namespace "a b"`:                    `{"metadata":{"name":"x","namespace":"a\nb"}}`,
