@@ -136,8 +136,9 @@ func init() {
 			r.Ops = append(r.Ops, &history.Op{ID: "pod", Kind: history.Create, Field: "v", Key: k, Call: 3 * s, Return: 3 * s, Outcome: history.OK},
 				&history.Op{ID: "unpod", Kind: history.Delete, Key: k, Call: 4 * s, Return: 4 * s, Outcome: history.OK})
 		}, ""},
-		"a write that ends a marked Pod":                 {func(r *history.Round) { endPod(r, true) }, ""},
-		"a write of a marked Pod that is kept as it was": {func(r *history.Round) { endPod(r, false) }, "writes: an acknowledged write is not in the table"},
+		"a write that ends a marked Pod":                    {func(r *history.Round) { endPod(r, true, history.Unknown) }, ""},
+		"a delete that finds a Pod gone that it has marked": {func(r *history.Round) { endPod(r, true, history.NotFound) }, ""},
+		"a write of a marked Pod that is kept as it was":    {func(r *history.Round) { endPod(r, false, history.Unknown) }, "writes: an acknowledged write is not in the table"},
 		"a watch without a version that was cut": {func(r *history.Round) {
 			watched(r, history.Latest, added("other", o26))
 			w := r.Streams[len(r.Streams)-1]
@@ -159,8 +160,8 @@ func init() {
 	}
 }
 
-// endPod has a Pod be marked, by a delete without an answer, and a write of its status be answered after that.
-func endPod(r *history.Round, gone bool) {
+// endPod has a Pod be marked, by a delete with an outcome, and a write of its status be answered after that.
+func endPod(r *history.Round, gone bool, deleted history.Outcome) {
 	k := history.Key{Resource: "pods", Namespace: "red", Name: "pod"}
 	last := uint64(27)
 	if gone {
@@ -175,7 +176,7 @@ func endPod(r *history.Round, gone bool) {
 	got := state(27, false, "v", "pod", "status.x", "status")
 	got.UID, got.Going = "u-pod", true
 	r.Ops = append(r.Ops, &history.Op{ID: "pod", Kind: history.Create, Field: "v", Key: k, Call: 3 * time.Second, Return: 3 * time.Second, Outcome: history.OK},
-		&history.Op{ID: "unpod", Kind: history.Delete, Key: k, Call: 4 * time.Second, Return: 4 * time.Second, Outcome: history.Unknown},
+		&history.Op{ID: "unpod", Kind: history.Delete, Key: k, Call: 4 * time.Second, Return: 4 * time.Second, Outcome: deleted},
 		&history.Op{ID: "status", Kind: history.Status, Field: "status.x", Key: k, Call: 5 * time.Second, Return: 5 * time.Second, Outcome: history.OK, Got: &got})
 }
 

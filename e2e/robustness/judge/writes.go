@@ -167,7 +167,9 @@ func (j *judge) marked(v *version) *history.Op {
 	if j.marks == nil {
 		j.marks = map[history.Key]*history.Op{}
 		for _, o := range j.ops {
-			if first := j.marks[o.Key]; (o.Kind == history.Mark || o.Kind == history.Delete && graceful(o.Key)) && (o.Outcome == history.OK || o.Outcome == history.Unknown) && (first == nil || o.Call < first.Call) {
+			// A graceful delete may find the object gone, or fail, after it has marked it.
+			marks := o.Kind == history.Delete && graceful(o.Key) || o.Kind == history.Mark && (o.Outcome == history.OK || o.Outcome == history.Unknown)
+			if first := j.marks[o.Key]; marks && (first == nil || o.Call < first.Call) {
 				j.marks[o.Key] = o
 			}
 		}
