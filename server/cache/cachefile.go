@@ -68,7 +68,7 @@ type fileLoading struct {
 	live   file.Revisions
 }
 
-// fileResource holds what is needed to read the objects of a resource.
+// fileResource holds the data for reading the objects of a resource.
 type fileResource struct {
 	s      *resource
 	keys   *[]string

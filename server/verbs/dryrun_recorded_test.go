@@ -83,7 +83,7 @@ func (w *twice) RoundTrip(r *http.Request) (*http.Response, error) {
 	return real, nil
 }
 
-// incidental matches what differs between any two writes: versions, what is generated, allocated or signed, and addresses in
+// incidental matches the values that differ between any two writes: versions, generated, allocated and signed values, and addresses in
 // memory. A refusal of the store calls an object by its key besides, as a stock server's does.
 var incidental = regexp.MustCompile(`,"resourceVersion": ?"\d*"|"resourceVersion": ?"\d*",?|\n *resourceVersion: ".*"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d{4}-\d\d-\d\dT[0-9:.]+Z|\b(10\.\d+|172\.31)\.\d+\.\d+\b|"(nodePort|healthCheckNodePort)": ?\d+` +
 	`|[2456789bcdfghjklmnpqrstvwxz]{5}\b|0x[0-9a-f]+|"token":"[^"]*"|/registry|"dry":"(true|false)"`)

@@ -14,7 +14,7 @@ import (
 )
 
 // MaxValue bounds the bytes of a value of a foreign store; larger ones are refused unread. etcd
-// takes requests of 1.5 MiB by default, and servers are run with ten times that; what is larger is
+// takes requests of 1.5 MiB by default, and servers are run with ten times that; a larger one is
 // no object, but damage.
 const MaxValue = 32 << 20
 

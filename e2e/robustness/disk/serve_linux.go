@@ -58,7 +58,7 @@ type served struct {
 	full    bool
 }
 
-// file holds what is left of a file if the pages since its last sync are lost.
+// file holds the content of a file that remains if the pages since its last sync are lost.
 type file struct {
 	mu     sync.Mutex
 	f      *os.File

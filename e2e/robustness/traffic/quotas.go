@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// A quota is enforced as its status says, to which each write adds before it is stored. The controller counts what is stored: it may
+// A quota is enforced as its status says, to which each write adds before it is stored. The controller counts stored objects: it may
 // miss writes that are under way, when a quota is new, some seconds later, and when a server begins to lead. So all Secrets are made at
 // once, before it counts again, and the bound is higher than the quota.
 const (

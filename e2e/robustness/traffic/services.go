@@ -36,7 +36,7 @@ func (c *client) services(ctx context.Context) {
 		c.must(ctx, c, http.MethodDelete, path+"/"+held[0][0].Holder, "", http.StatusOK, http.StatusNotFound)
 		held = held[1:]
 	}
-	// What is left of an earlier round is in the way.
+	// Remains of an earlier round are in the way.
 	c.must(ctx, c, http.MethodDelete, path+"?labelSelector=by%3D"+c.name, "", http.StatusOK)
 	for ctx.Err() == nil {
 		switch n := c.rand.IntN(8); {
