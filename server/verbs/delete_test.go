@@ -159,14 +159,21 @@ func TestDeleteCollectionOfAnObjectThatKeepsChanging(t *testing.T) {
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c","finalizers":["example.com/a"]}}`)
 	f.want(200, "DELETE", configmaps, "")
 	admitted.Store(0)
-	var changes atomic.Int32
+	var change sync.Mutex // the store also reads its bounds in the background: one read waits for the change of another
+	var changes int32
+	var ended bool
 	driver.before.Store(new(func() {
-		if n := changes.Load(); n < admitted.Load() && n < 20 {
-			changes.Add(1)
+		change.Lock()
+		defer change.Unlock()
+		if n := changes; !ended && n < admitted.Load() && n < 20 {
+			changes++
 			other.want(200, "PATCH", configmaps+"/c", fmt.Sprintf(`{"data":{"n":"%d"}}`, n), "Content-Type", merge)
 		}
 	}))
 	f.want(200, "DELETE", configmaps, "")
+	change.Lock()
+	ended = true
+	change.Unlock()
 	if n := admitted.Load(); n != 2 {
 		t.Errorf("the object was deleted %d times", n)
 	}
