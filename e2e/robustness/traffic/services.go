@@ -19,9 +19,10 @@ const (
 
 // Bounds of Services.
 const (
-	mostServices = 4               // of each client
-	freeAddress  = "10.0.0.%d"     // one that no client is given unasked; each of two clients asks for one
-	patientTime  = 2 * time.Minute // how long something may take that every server must do in the end
+	mostServices = 4                // of each client
+	freeAddress  = "10.96.0.%d"     // of the part of the servers' range that is given only on request; each of two clients asks for one
+	refusedTime  = 15 * time.Second // how long an address that is free may be refused
+	patientTime  = 2 * time.Minute  // how long something may take that every server must do in the end
 )
 
 // services makes Services, which are given addresses and ports of nodes, and deletes them. An address that a dry run named can be
@@ -92,10 +93,18 @@ func (c *client) fixed(ctx context.Context, path string) {
 	name := "fixed-" + c.rec.ID()
 	body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"by":%q}},"spec":{"clusterIP":%q,"ports":[{"port":80}]}}`, name, c.name, fmt.Sprintf(freeAddress, 5+c.name[len(c.name)-1]%2))
 	_, _, _ = c.send(ctx, c.any(), http.MethodPost, path+"?dryRun=All", plainJSON, body) // its answer promises nothing
-	within, cancel := context.WithTimeout(ctx, patientTime)
-	defer cancel()
-	if _, _, ok := c.must(within, c, http.MethodPost, path, body, http.StatusCreated, http.StatusConflict); !ok && ctx.Err() == nil {
-		c.rec.Stuck(fmt.Sprintf("%s: an address for which only a dry run had asked cannot be taken: %s", c.name, body))
+	for refused := (time.Time{}); ; c.rest(ctx) {
+		code, answer, _ := c.must(ctx, c, http.MethodPost, path, body, http.StatusCreated, http.StatusConflict, http.StatusUnprocessableEntity)
+		if code != http.StatusUnprocessableEntity {
+			break
+		}
+		if refused.IsZero() {
+			refused = time.Now()
+		}
+		if time.Since(refused) > refusedTime {
+			c.rec.Stuck(fmt.Sprintf("%s: an address for which only a dry run had asked cannot be taken: %s: %.300s", c.name, body, answer))
+			break
+		}
 	}
 	c.must(ctx, c, http.MethodDelete, path+"/"+name, "", http.StatusOK, http.StatusNotFound)
 }
