@@ -101,6 +101,7 @@ func (c *client) fixed(ctx context.Context, path string) {
 		if refused.IsZero() {
 			refused = time.Now()
 		}
+		c.must(ctx, c, http.MethodDelete, path+"/"+name, "", http.StatusOK, http.StatusNotFound) // an attempt without an answer may have made it
 		if time.Since(refused) > refusedTime {
 			c.rec.Stuck(fmt.Sprintf("%s: an address for which only a dry run had asked cannot be taken: %s: %.300s", c.name, body, answer))
 			break
