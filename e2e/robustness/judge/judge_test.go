@@ -342,6 +342,19 @@ func TestProperties(t *testing.T) {
 			goesOn(r, 15)
 			r.Ops = append(r.Ops, get(2*time.Second, state(16, false, "op5", "op5", "op6", "op6")))
 		}, ""},
+		"a state of before, read while the database goes back to it": {func(r *history.Round) {
+			goesOn(r, 15)
+			r.Ops = append(r.Ops, get(550*ms, state(15, false, "op5", "op5")))
+		}, ""},
+		"a state of before, read before the database goes back to it": {func(r *history.Round) {
+			goesOn(r, 15)
+			r.Ops = append(r.Ops, get(450*ms, state(15, false, "op5", "op5")))
+		}, "reads"},
+		"a state of before, read when it is no more after the database went back": {func(r *history.Round) {
+			goesOn(r, 15)
+			r.Lists = append(r.Lists, &history.List{Scope: red, Call: time.Second, Return: time.Second, Outcome: history.OK, Pages: []history.Page{{Version: 2_000_000, Items: []history.Item{item("register-a", state(14, true, "v", "op4"))}}}})
+			r.Ops = append(r.Ops, get(2*time.Second, state(15, false, "op5", "op5")))
+		}, "reads"},
 		"a client that is stuck": {func(r *history.Round) { r.Stuck = []string{"a watch"} }, "liveness"},
 		"a damaged database":     {func(r *history.Round) { r.Verify = []string{"1 problem"} }, "verify"},
 	}

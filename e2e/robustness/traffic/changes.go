@@ -47,7 +47,6 @@ func (c *client) hooks(ctx context.Context) {
 	defer server.Close()
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
-	c.loose = true
 	name := fmt.Sprintf("refusing-r%d", c.round)
 	hook := func(resource string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"webhooks":[{"name":"refuse.rowlock.dev","sideEffects":"None","admissionReviewVersions":["v1"],"timeoutSeconds":5,"failurePolicy":"Fail",

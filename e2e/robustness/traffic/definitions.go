@@ -17,6 +17,7 @@ import (
 func (c *client) definitions(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
+	c.loose = true
 	schema := `"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`
 	body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.%[1]s"},"spec":{"group":%[1]q,"scope":"Cluster","names":{"plural":"things","kind":"Thing","listKind":"ThingList","singular":"thing"},
 "versions":[{"name":"v1","served":true,"storage":true,%[2]s},{"name":"v2","served":false,"storage":false,%[2]s}]}}`, changingGroup, schema)
@@ -50,6 +51,7 @@ func (c *client) definitions(ctx context.Context) {
 func (c *client) schemas(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
+	c.loose = true
 	const without, with = `{"type":"object","properties":{"spec":{"type":"object","properties":{"old":{"type":"string"}}}}}`,
 		`{"type":"object","properties":{"spec":{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"}}}}}`
 	body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"shapes.%[1]s"},"spec":{"group":%[1]q,"scope":"Cluster","names":{"plural":"shapes","kind":"Shape","listKind":"ShapeList","singular":"shape"},
@@ -99,9 +101,14 @@ func (c *client) granted(turn int) time.Duration {
 func (c *client) changePatch(ctx context.Context, admin *client, path, subject string, grant bool, patch string) bool {
 	r := &history.Right{Subject: subject, Granted: grant, Call: c.rec.Now(), Outcome: history.Unknown}
 	for ctx.Err() == nil && r.Outcome != history.OK {
-		code, answer, err := admin.send(ctx, admin.any(), http.MethodPatch, path, jsonPatch, patch)
+		server := admin.any()
+		code, answer, err := admin.send(ctx, server, http.MethodPatch, path, jsonPatch, patch)
 		if r.Outcome = outcome(code, answer, err); r.Outcome != history.OK {
 			c.rest(ctx)
+			continue
+		}
+		if !c.loose {
+			r.Server = server + 1
 		}
 	}
 	r.Return = c.rec.Now()

@@ -169,10 +169,10 @@ func (c *client) request(ctx context.Context, admin *client, path, body string) 
 // change grants or revokes. Tries without an answer count from the first one on.
 func (c *client) change(ctx context.Context, admin *client, account string, grant bool, method, path, body string, codes ...int) bool {
 	r := &history.Right{Subject: account, Granted: grant, Call: c.rec.Now(), Outcome: history.OK}
-	_, _, ok := c.must(ctx, admin, method, path, body, codes...)
+	code, _, ok := c.must(ctx, admin, method, path, body, codes...)
 	if r.Return = c.rec.Now(); !ok {
 		r.Outcome = history.Unknown
-	} else if !c.loose {
+	} else if !c.loose && code != http.StatusConflict { // a conflict: another server may have made it, without an answer
 		r.Server = c.answered + 1
 	}
 	c.rec.Add(r)
