@@ -31,6 +31,7 @@ import (
 type Config struct {
 	Readers      int           // connections for reading; default 4
 	BusyTimeout  time.Duration // how long to wait for another process's write; default 5s
+	Patience     time.Duration // how long Trim, Retain, Pack and Forget go on waiting for it; default BusyTimeout
 	PollInterval time.Duration // how often to look for writes of other processes, where there are any; default 50ms
 	MaxBytes     int64         // the file's largest size; 0: no limit but the disk
 	Unsynced     bool          // the system writes to the disk at its own time: acknowledged writes survive a crash of the process, not of the machine

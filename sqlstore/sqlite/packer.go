@@ -26,7 +26,7 @@ func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time
 	}
 	defer unlock()
 	start := time.Now()
-	if err = w.exec(qBegin); err != nil {
+	if err = d.begin(ctx, w); err != nil {
 		return 0, err
 	}
 	if err = fn(w); err == nil {
@@ -40,6 +40,17 @@ func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time
 	}
 	d.wroteLog()
 	return time.Since(start), nil
+}
+
+// begin takes the file's lock for writing. SQLite asks for it at intervals, and a server with many writes leaves it free for
+// moments only, so that it may take a command many times BusyTimeout to meet one.
+func (d *Driver) begin(ctx context.Context, w *conn) error {
+	for began := time.Now(); ; {
+		err := w.exec(qBegin)
+		if !errors.Is(err, sqlstore.ErrBusy) || ctx.Err() != nil || time.Since(began) >= d.cfg.Patience {
+			return err
+		}
+	}
 }
 
 // markedAtOnce bounds by how many revisions the floor of the log rises at once: the seconds in

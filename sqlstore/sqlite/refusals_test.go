@@ -53,6 +53,51 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// TestPatience: a command that deletes history waits for another process for longer than SQLite does, and until it is stopped.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "test.db")
+	d, err := sqlite.Open(t.Context(), path, sqlite.Config{BusyTimeout: time.Millisecond, Patience: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	other, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lock, err := other.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := lock.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := d.Trim(stopped, 1, 1); !errors.Is(err, sqlstore.ErrBusy) || stopped.Err() == nil {
+		t.Errorf("Trim that is stopped: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.Trim(t.Context(), 1, 1)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("Trim while another process writes: %v", err)
+	case <-time.After(50 * time.Millisecond): // many times what SQLite waits for
+	}
+	if _, err := lock.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Trim once the other process has written: %v", err)
+	}
+}
+
 // TestResultCodes: of each result code of SQLite it is known whether the same may be tried again, and whose
 // matter it is.
 func TestResultCodes(t *testing.T) {

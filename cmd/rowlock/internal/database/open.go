@@ -146,7 +146,11 @@ func openSQLite(ctx context.Context, _, rest string, how Mode, o DriverFlags) (s
 	if err != nil {
 		return nil, err
 	}
-	return sqlite.Open(ctx, path, sqlite.Config{Relaxed: relaxed, NoMigrate: how == AsIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.Unsynced})
+	cfg := sqlite.Config{Relaxed: relaxed, NoMigrate: how == AsIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.Unsynced}
+	if o.feed == "" { // a command, maybe next to a server with many writes
+		cfg.Patience = 2 * time.Minute
+	}
+	return sqlite.Open(ctx, path, cfg)
 }
 
 // SQLitePath returns the path of the file that a --store URL names; false if the URL names no file.
