@@ -8,7 +8,7 @@ import "time"
 
 // horizon finds the revision up to which history is older than the retention. The age of rows that were written
 // while it runs is measured by elapsed time; that of older rows by their time of writing and the wall clock at the
-// start. A row from a time when the clock was set back says that it is older than it is: it counts as written after the rows before
+// start. A row from a time when the clock was set back looks older than it is: it counts as written after the rows before
 // it.
 type horizon struct {
 	retention time.Duration

@@ -270,7 +270,7 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)
 			return out, committed, nil
 		}
-		if errors.Is(err, ErrUncertain) { // for ever
+		if errors.Is(err, ErrUncertain) { // forever
 			return nil, false, fmt.Errorf("%w; looking for it: %w", cause, err)
 		}
 		if gone := errors.Is(err, ErrGone); gone || time.Since(began) > s.cfg.RetryFor { // a missing file seldom returns soon

@@ -81,7 +81,7 @@ type Log interface {
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)
 
 	// Aged returns the newest revision that is certain to have been written at or before t, also where clocks were set, and its
-	// time: its row says so, it says no earlier time than newest, which an earlier call found, and no row before it says a later time,
+	// time: its row has that time, which is not before newest, the result of an earlier call, and no row before it has a later time,
 	// up to now. If there is none, it returns the floor, below which nothing is kept, and newest. It reads the log from its floor to
 	// the first row of after t, which is what compaction is to delete.
 	Aged(ctx context.Context, newest, t, now time.Time) (revision int64, at time.Time, err error)

@@ -299,7 +299,7 @@ func attach(changes []Change, writes []*write) (own []bool) {
 	ops := make(map[Key][]place)
 	for _, w := range writes {
 		if w.finished() {
-			continue // its values may have been reused by now
+			continue // its values may have been reused
 		}
 		for i := range w.txn.Ops {
 			ops[w.txn.Ops[i].Key] = append(ops[w.txn.Ops[i].Key], place{w, i})

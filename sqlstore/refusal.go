@@ -103,7 +103,7 @@ type refusal struct {
 	since  time.Duration // when it began
 	last   time.Duration // when it last occurred
 	count  int           // since it began
-	logged bool          // the log says that it began
+	logged bool          // its beginning was logged
 	said   time.Duration // when a message of this kind was last logged
 	text   string        // that message; "" before the first
 }

@@ -76,7 +76,7 @@ func (c *Cache) UnmarshalJSON(text []byte) error {
 // MarshalJSON implements json.Marshaler.
 func (c Cache) MarshalJSON() ([]byte, error) { return json.Marshal(!c.off) }
 
-// ConnectionInfo says where the kubeconfig of a webhook is.
+// ConnectionInfo locates the kubeconfig of a webhook.
 type ConnectionInfo struct {
 	Type           string  `json:"type"`
 	KubeConfigFile *string `json:"kubeConfigFile"`

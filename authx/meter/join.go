@@ -15,7 +15,7 @@ const maxJoined = 1 << 20
 // How much joined data is one step.
 const (
 	joinedItems = 2
-	joinedBytes = 8 // its price tells them as well
+	joinedBytes = 8 // the price of a join accounts for its bytes too
 )
 
 // join is an addition, of lists or of other values. It joins lists into a flat one. The library's lists only

@@ -72,7 +72,7 @@ func decoratorOf[A interpreter.Interpretable, F interpreter.Activation](_ interf
 	Args() []A
 	Exec(F) ref.Val
 }, known map[string][]*functions.Overload) (interpreter.InterpretableDecorator, error) {
-	// The library uses these interfaces of a call to find its cost, among other things.
+	// Among others, the library uses these interfaces of a call, to find its cost.
 	for _, o := range []operation[F]{join[F]{}, &comparison[F]{}, &measured[A, F]{}} {
 		if _, ok := o.(interpreter.InterpretableCall); !ok {
 			return nil, fmt.Errorf("this release of cel-go cannot be used: %T is no call", o)

@@ -54,8 +54,8 @@ func New(cfg Config) *Authenticator {
 	return &Authenticator{cfg: cfg, verifier: clientcert.NewVerifier(cfg.Roots)}
 }
 
-// Authenticate implements authx.Authenticator. A trusted proxy that names no user
-// speaks for itself.
+// Authenticate implements authx.Authenticator. The request of a trusted proxy that names
+// no user has the identity of the proxy.
 func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, bool, error) {
 	defer a.strip(r.Header)
 	leaf, err := a.verifier.Verify(r)

@@ -73,7 +73,7 @@ func words(r *rbacv1.PolicyRule) int {
 }
 
 // coversAll reports whether one rule grants all of another, looking at its lists as a
-// whole. It may say no where all parts are covered. It takes the comparisons of two strings that it makes from left.
+// whole. It may return false although all parts are covered. It takes the comparisons of two strings that it makes from left.
 func coversAll(held, r *rbacv1.PolicyRule, left *int) bool {
 	const long = 32
 	contains := func(list []string, s string) bool {

@@ -49,7 +49,7 @@ type Rules struct {
 	generation uint64        // grows with each change of a cluster role to which bindings refer
 	bindings   map[key]*binding
 	found      map[string]*index // by namespace, "" for cluster bindings
-	// cluster are the cluster roles as they were set, gatherers those with an aggregation rule; stale says
+	// cluster are the cluster roles as they were set, gatherers those with an aggregation rule; stale means
 	// that these must be aggregated again.
 	cluster, gatherers map[string]*ClusterRole
 	stale              bool
@@ -306,7 +306,7 @@ func (k key) missing() string {
 	return fmt.Sprintf("role.rbac.authorization.k8s.io %q not found", k.name)
 }
 
-// missingReason names the roles that bindings refer to in vain, each once.
+// missingReason names the missing roles that bindings refer to, each once.
 func missingReason(missing []string) string {
 	if len(missing) == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 const mostHeld = 8 << 20
 
 // Held lists the rules that a user holds in a namespace, "" for the whole cluster, cluster bindings included.
-// err names missing roles to which bindings refer, and says whether there are further rules than mostHeld; the
+// err names missing roles to which bindings refer, and notes rules beyond mostHeld; the
 // rules found are returned all the same.
 func (r *Rules) Held(user *authx.Identity, namespace string) ([]rbacv1.PolicyRule, error) {
 	rules, _, err := r.held(user, namespace)

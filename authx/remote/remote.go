@@ -136,7 +136,7 @@ func (s *Service) Ask(ctx context.Context, question []byte, gvk schema.GroupVers
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return err // tells more than the error of ctx
+			return err // more specific than the error of ctx
 		case <-timer.C:
 			pause = pause * 3 / 2
 		}

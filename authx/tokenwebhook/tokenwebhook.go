@@ -36,7 +36,7 @@ const (
 	shortest   = 6                // bytes of a token that cannot be a word of an error by chance
 )
 
-// Config says whom to ask, and how.
+// Config configures the service and the calls to it.
 type Config struct {
 	Kubeconfig string        // path; its current context is the service
 	Version    string        // of TokenReview: "v1beta1" or "v1"

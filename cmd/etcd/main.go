@@ -1,6 +1,6 @@
 // Command etcd takes the place of an etcd that test environments and scripts start for a kube-apiserver: it
 // has etcd's command line, answers its health checks, and owns the folder of the database that rowlock's API
-// servers open. It does not speak etcd's protocol. `rowlock etcd` is the same.
+// servers open. It does not implement etcd's protocol. `rowlock etcd` is the same.
 package main
 
 import (

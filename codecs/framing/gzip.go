@@ -66,7 +66,7 @@ func Unpacked(data []byte, most int, room func(bytes int) bool) ([]byte, error) 
 	if err != nil {
 		return nil, fmt.Errorf("reading compressed data: %w", err)
 	}
-	// The end of the data says how long its last member is: mostly there is only one. A byte
+	// The data ends with the length of its last member; most have only one. One byte
 	// more, so that the end is found without another piece.
 	size := int(min(int64(binary.LittleEndian.Uint32(data[len(data)-4:])), int64(most))) + 1
 	var out []byte

@@ -70,7 +70,7 @@ func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) [
 // ItemSize implements codecs.Streamer.
 func (Codec) ItemSize(size int) int { return fieldSize(size) }
 
-// AppendListHead implements codecs.Streamer. The list is one message, so the head tells the size
+// AppendListHead implements codecs.Streamer. The list is one message, so the head has the size
 // of all items.
 func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
 	meta := l.Meta

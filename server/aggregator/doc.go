@@ -7,7 +7,7 @@
 //
 // RoundTrip takes method, path, query, headers and body of r; the APIService decides the
 // destination. It dials the current location of the Service (its address or name, or
-// with --enable-aggregator-routing one of its endpoints), reuses connections, always speaks TLS
+// with --enable-aggregator-routing one of its endpoints), reuses connections, always uses TLS
 // (for NAME.NAMESPACE.svc, trusting caBundle, or the system's authorities without one, or
 // any certificate with insecureSkipTLSVerify), and presents the client certificate of the front proxy.
 // It follows no redirect. An error that is a *ResolveError or *ConfigError occurred before
@@ -18,7 +18,7 @@
 // a client (Authorization, tokens among WebSocket protocols, impersonation) and X-Remote-* headers of
 // others never leave the server; a reader of Services after a write of an APIService was acknowledged
 // sees that write; it does not dial link-local addresses of this machine, nor its loopback unless a Service of
-// type ExternalName names it, whatever endpoints say.
+// type ExternalName names it, whatever endpoints contain.
 //
 // Locks: the follower's (see package follow), then mu. Nothing calls out while mu is held.
 // The package has no goroutine; those of idle connections belong to package http and end

@@ -39,7 +39,7 @@ const (
 // self is the user of availability checks.
 var self = &authx.Identity{Name: "system:kube-aggregator", Groups: []string{authx.GroupMasters}}
 
-// judge finds out whether a server can be used. It says no as soon as it knows.
+// judge finds out whether a server can be used. It stops at the first reason against it.
 func (a *Aggregator) judge(ctx context.Context, s *apiregistrationv1.APIService) Verdict {
 	if v, ok := a.judgeObjects(ctx, s.Spec.Service); !ok {
 		return v
@@ -175,7 +175,7 @@ func portOf(to *apiregistrationv1.ServiceReference) int32 {
 }
 
 // Available reports whether requests are passed on to the server behind an APIService, as far
-// as this server knows; before it has looked, as the condition says.
+// as this server knows; before its first check, it returns the status of the condition.
 func (a *Aggregator) Available(s *apiregistrationv1.APIService) bool {
 	if v, ok := a.Verdict(s); ok {
 		return v.available()

@@ -54,7 +54,7 @@ type Cache struct {
 	making sync.Mutex
 	base   int64 // revision of the last Load; guarded by making
 	known  int64 // the event logs have everything after it, unless it did not fit; guarded by making
-	// quiet says since when a resource that is not in resources has not changed, if Recall knows; guarded by making.
+	// quiet returns the revision since which a resource that is not in resources is unchanged, if Recall knows; guarded by making.
 	quiet func(key string) int64
 	// left is the revision at which Apply last dropped resources; guarded by making. leaving are those to drop next; nil: none.
 	left    int64

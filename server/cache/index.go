@@ -83,7 +83,7 @@ func sameLabels(a, b *Item) bool {
 }
 
 // index makes the entries of all items at once: items come in key order, so those of each term need no sorting, and trees
-// are filled from left to right. It computes the terms of neighbours once if same, unless nil, says that they are equal. It
+// are filled from left to right. It computes the terms of neighbours once if same is not nil and reports that they are equal. It
 // returns nil when stop returns true.
 func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool) *postings {
 	runs := map[term]*run{}

@@ -226,7 +226,7 @@ func askHTTP(conn net.Conn, proxy, address string) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("proxy error from %s while dialing %s, code %d: %s", proxy, address, resp.StatusCode, resp.Status[:min(len(resp.Status), maxStatus)])
 	}
-	// Servers behind the proxy do not speak first: earlier bytes are from the proxy.
+	// Servers behind the proxy do not send first: earlier bytes are from the proxy.
 	if n := answer.Buffered(); n > 0 {
 		return fmt.Errorf("unexpected %d bytes of buffered data from CONNECT proxy %q", n, proxy)
 	}

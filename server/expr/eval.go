@@ -88,8 +88,8 @@ func (e *Evaluation) WithoutNamespace() *Evaluation {
 // ErrBudget is why nothing more is evaluated.
 var ErrBudget = errors.New("validation failed due to running out of cost budget, no further validation rules will be run")
 
-// Evaluate starts an evaluation within a budget. variables may be nil; the
-// authorizer is offered where authorizer says so.
+// Evaluate starts an evaluation within a budget. variables may be nil; authorizer
+// means that expressions may use the authorizer.
 func Evaluate(ctx context.Context, in *Input, variables *Compiler, authorizer bool, budget int64) *Evaluation {
 	if variables != nil && variables.declared == nil {
 		variables = nil

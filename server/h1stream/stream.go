@@ -86,7 +86,7 @@ func (s *stream) WhenEnded(ctx context.Context, f func()) (stop func() bool) {
 // Over implements wire.Stream.
 func (s *stream) Over() { close(s.over) }
 
-// reusable says, after Over, whether the connection can serve further requests.
+// reusable reports, after Over, whether the connection can serve further requests.
 func (s *stream) reusable() bool {
 	return !s.last && s.socket.Conn.SetDeadline(time.Time{}) == nil
 }

@@ -37,7 +37,7 @@ type response struct {
 	header   http.Header
 	buffer   *buffer
 	code     int   // 0: WriteHeader was not called
-	length   int64 // as the header says; -1: it does not
+	length   int64 // according to the header; -1: unknown
 	written  int64 // bytes
 	begun    bool  // headers were sent
 	returned bool  // the handler has

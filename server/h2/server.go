@@ -155,7 +155,7 @@ func (s *Server) tick(ctx context.Context) {
 	}
 }
 
-// GoAway tells all clients to send new requests elsewhere, and begins to close their connections, new ones included. Drain
+// GoAway asks all clients to send new requests elsewhere, and begins to close their connections, new ones included. Drain
 // must follow: until then the ends of detached streams are not sent, nor is GOAWAY on a connection that has such streams.
 func (s *Server) GoAway() {
 	s.mu.Lock()

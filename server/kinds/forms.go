@@ -12,9 +12,9 @@ import (
 
 // An object takes three forms on its way between a client and the store.
 //
-//	stored    what the bytes in the table say
-//	working   what strategies, admission and allocators see
-//	served    what a client that addresses this resource sends and gets
+//	stored    the content of the bytes in the table
+//	working   the form for strategies, admission and allocators
+//	served    the form that a client of this resource sends and gets
 //
 // For a built-in kind the working form is the stored version, and ToServed and ToWorking convert.
 // For a custom kind the working form is the served version, and Load and Save do it. Code that

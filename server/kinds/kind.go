@@ -83,7 +83,7 @@ type Resource struct {
 	// No definition can take its place or join its version, and its group comes last.
 	Reserved bool
 
-	// Gate is the feature gate without which clients do not see the resource, whatever --runtime-config says;
+	// Gate is the feature gate without which clients do not see the resource, whatever --runtime-config is;
 	// "" for most.
 	Gate string
 	// Off means that clients do not see the resource. Its objects stay, and the server
@@ -151,7 +151,7 @@ type Strategy struct {
 	Warnings func(ctx context.Context, obj, old Object) []string // old is nil on create
 
 	// NeedsLabel names the field of an object, not in old, that objects may have only in namespaces with a label, with
-	// the value "true", and says why; nil: none. old is nil on create.
+	// the value "true", and the reason; nil: none. old is nil on create.
 	NeedsLabel func(obj, old Object) (p *field.Path, label, detail string)
 
 	CreateOnUpdate        bool // PUT creates an absent object

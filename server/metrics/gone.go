@@ -136,7 +136,7 @@ func (c *customs) forget(is catalogued) {
 	maps.DeleteFunc(c.met, func(r schema.GroupVersionResource, _ bool) bool { return is.gone(r.Group, r.Version, r.Resource) })
 }
 
-// catalogued says what the catalogue and aggregated servers have, by any labels.
+// catalogued looks up, by any labels, what the catalogue and aggregated servers have.
 type catalogued struct {
 	*kinds.Catalogue
 	aggregated map[schema.GroupVersion]bool

@@ -143,7 +143,7 @@ func keyOf(err error) (sqlstore.Key, bool) {
 	return sqlstore.Key{}, false
 }
 
-// Overtaken returns nil if err says that another write was faster, once the cache has that write: the caller
+// Overtaken returns nil if err means that another write was faster, once the cache has that write: the caller
 // may try again. It returns any other error as it is.
 func (s *Store) Overtaken(ctx context.Context, err error) error {
 	var (

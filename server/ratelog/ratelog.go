@@ -1,5 +1,5 @@
 // Package ratelog limits log lines that clients cause. Of each Line at most a certain number a minute are
-// written at the level that operators see, the first of which also says how many were omitted in the minute
+// written at the level that operators see, the first of which also has the number of those omitted in the minute
 // before; all others are written at the debug level. A line costs a client nothing, so any client could fill
 // a disk otherwise.
 package ratelog

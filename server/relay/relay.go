@@ -24,7 +24,7 @@ func Strip(h http.Header, trusted func(name string) bool) {
 }
 
 // ours are headers of an answer that this server has set already, and those by which another server would
-// speak for this server's whole origin: alternative addresses, and stored data and security policies of
+// act for this server's whole origin: alternative addresses, and stored data and security policies of
 // clients.
 var ours = []string{
 	"Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",

@@ -106,7 +106,7 @@ func (v Version) Binary() Version {
 }
 
 // MinCompatibility returns the release that the other servers of a cluster must at least be, if
-// --min-compatibility-version does not say: the one before, if the binary can be that.
+// --min-compatibility-version is not set: the one before, if the binary can be that.
 func (v Version) MinCompatibility() Version { return max(v-1, v.Floor()) }
 
 // Floor returns the oldest release that the binary of a release can emulate, and be compatible with.

@@ -34,7 +34,7 @@ type Info struct {
 	Query url.Values // nil without a query
 
 	// Remote: another server serves the group version. Upgrade: and the client wants to
-	// speak another protocol with it on this connection. The server sets them, not Parse.
+	// switch this connection to another protocol. The server sets them, not Parse.
 	Remote, Upgrade bool
 
 	fields parsed[fields.Selector]

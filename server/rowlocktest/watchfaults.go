@@ -76,7 +76,7 @@ func (e *events) Write(p []byte) (int, error) {
 		if _, err := e.ResponseWriter.Write(e.part[:n]); err != nil {
 			return 0, err
 		}
-		_ = http.NewResponseController(e.ResponseWriter).Flush() // the next write says if the client has gone
+		_ = http.NewResponseController(e.ResponseWriter).Flush() // the next write fails if the client has gone
 		e.part = e.part[n:]
 	}
 	e.part = nil

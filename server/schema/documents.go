@@ -27,8 +27,8 @@ type Documents struct {
 	// CustomSchema gives the OpenAPI 3 schema of a custom resource. Nil, or a nil
 	// answer, stands for an object of unknown fields. Set before first use.
 	CustomSchema func(*kinds.Resource) json.RawMessage
-	// CustomText gives the schema of a custom resource as it is stored, nil where that is not what
-	// holds. Nil: what CustomSchema says is read instead. Set before first use.
+	// CustomText returns the schema of a custom resource as it is stored, nil where that is not in
+	// effect. Nil: CustomSchema is used instead. Set before first use.
 	CustomText func(*kinds.Resource) []byte
 	// CustomDigest distinguishes the schemas of custom resources without making them; "" for a
 	// resource that is not custom. Nil: schemas are made to compare them. Set before first use.
@@ -40,7 +40,7 @@ type Documents struct {
 	// Now is the clock for Last-Modified and Expires.
 	Now func() time.Time
 
-	// Fail answers a request for a document that waited in vain. Nil: a code alone does. Set before
+	// Fail answers a request whose wait for a document failed. Nil: the answer is a code alone. Set before
 	// first use.
 	Fail func(w http.ResponseWriter, r *http.Request, err error)
 
@@ -49,7 +49,7 @@ type Documents struct {
 	resources  []*kinds.Resource            // of this generation
 	byKey      map[string][]*kinds.Resource // the same, by the path below /openapi/v3
 	groups     map[string]bool              // of these resources
-	others     uint64                       // the number of what other servers say
+	others     uint64                       // the version of other servers' documents
 	documents  map[string]*document         // by the path below /openapi/v3; "" for the index
 	swagger    *document
 	swaggerPB  *document
@@ -228,7 +228,7 @@ func (d *Documents) store(w wanted, m *making) {
 }
 
 // version3 returns a document of version 3, or nil for an unknown one. In protobuf it has the tag of
-// the JSON form: both say the same.
+// the JSON form: both have the same content.
 func (d *Documents) version3(ctx context.Context, user, key string, protobuf bool) (*document, error) {
 	doc, err := d.find(ctx, user, wanted{key: key})
 	if doc == nil || err != nil || !protobuf {

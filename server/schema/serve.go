@@ -89,7 +89,7 @@ func requester(r *http.Request) string {
 	return ""
 }
 
-// failed answers where there is no document: it cannot be made, or the request waited in vain.
+// failed answers where there is no document: it cannot be made, or the wait for it failed.
 func (d *Documents) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var says apierrors.APIStatus
 	if d.Fail != nil && (errors.As(err, &says) || r.Context().Err() != nil) {

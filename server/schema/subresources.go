@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// subresource adds the paths of a subresource. Those that stream or proxy speak no kind.
+// subresource adds the paths of a subresource. Those that stream or proxy have no kind.
 func (b *pathBuilder) subresource(prefix string, around []parameter, sub *kinds.Subresource) {
 	if strings.HasSuffix(sub.Kind, "Options") {
 		b.connect(prefix, around, sub)

@@ -93,8 +93,8 @@ func On(driver sqlstore.Driver, cfg sqlstore.Config) func(*server.Config) {
 // Idle is an option: no controller does anything.
 func Idle(c *server.Config) { c.Controllers.Runs = func(string) bool { return false } }
 
-// WithoutTLS returns the URL of one more listener of the server's, which speaks HTTP/1.1 alone
-// and without TLS.
+// WithoutTLS returns the URL of one more listener of the server's, which serves only HTTP/1.1,
+// without TLS.
 func (s *Server) WithoutTLS() string {
 	front := httptest.NewServer(s.Handler())
 	s.t.Cleanup(func() {
@@ -105,7 +105,7 @@ func (s *Server) WithoutTLS() string {
 }
 
 // Do makes a request of the admin, in process. Headers are names and values in turn; a
-// body is JSON unless they say otherwise.
+// body is JSON unless they name another type.
 func (s *Server) Do(method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+Token)

@@ -99,8 +99,8 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 }
 
 // unsealed returns the answer to a write whose value cannot be encrypted: the reason, without the provider and the
-// key. It always says that the key is unavailable, whatever a plugin's text, because the server detects this
-// failure by that.
+// key. Its text is always that the key is unavailable, whatever a plugin's text, because the server detects this
+// failure by it.
 func unsealed(e *sqlstore.SealError) *apierrors.StatusError {
 	if away := sqlstore.ErrKeyUnavailable; errors.Is(e.Err, away) && !strings.Contains(e.Err.Error(), away.Error()) {
 		return apierrors.NewInternalError(fmt.Errorf("%w: %w", away, e.Err))

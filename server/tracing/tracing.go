@@ -114,7 +114,7 @@ func (t *Tracer) Sample() bool {
 }
 
 // Request begins the first span of a request that is sampled. The trace that the client
-// speaks of is linked and not continued.
+// names is linked and not continued.
 func (t *Tracer) Request(r *http.Request, name string) (context.Context, Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer), trace.WithNewRoot()}
 	theirs := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(r.Header)))

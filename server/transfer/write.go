@@ -81,7 +81,7 @@ func (w *Writer) encode(r *kinds.Resource, row sqlstore.Row) ([]byte, error) {
 	return w.protobuf.Encode(nil, obj)
 }
 
-// asJSON reports whether a stock server stores a built-in kind as JSON, whatever --storage-media-type says:
+// asJSON reports whether a stock server stores a built-in kind as JSON, whatever --storage-media-type is:
 // the kinds of its two other servers.
 func asJSON(r *kinds.Resource) bool {
 	return r.Storage.Key == definitionStorage || r.Storage.Key == serviceStorage

@@ -51,7 +51,7 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 	if o.FieldSelector, err = c.Info.Fields(); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	// Paths below /watch/ are watches whatever the query says, but only the query decides how options are checked and which
+	// Paths below /watch/ are watches whatever the query, but only the query decides how options are checked and which
 	// defaults they have.
 	o.Watch = watch && (v1.Watch || !c.Info.WatchPrefix)
 	o.AllowWatchBookmarks = v1.AllowWatchBookmarks

@@ -7,7 +7,7 @@
 // h2, watches over HTTP/1.1 of package h1stream) switches it to a queue: a write takes what the
 // kernel has room for and keeps the rest in order, and Flush waits for it.
 //
-// It also tells handlers which connection a request came by (From), so that they can announce
+// Handlers find the connection of a request with From, so that they can announce
 // what they are about to send.
 //
 // Locks: coalescer.mu before queue.mu; neither is held while anything else is locked, nor is that of a Poller.

@@ -223,7 +223,7 @@ func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value 
 	return value, w.Objects.CheckSize(value, live)
 }
 
-// existsError tells the client whether the existing object is being deleted.
+// existsError returns the error for an existing object; it tells whether the object is being deleted.
 func (w *Writer) existsError(ctx context.Context, req *Request, c *creation, exists *sqlstore.ExistsError) error {
 	err := apierrors.NewAlreadyExists(req.Resource.GroupResource(), c.obj.GetName())
 	if c.obj.GetGenerateName() != "" { // even if the client chose the name

@@ -27,7 +27,7 @@ import (
 // Deletion describes how to delete an object.
 type Deletion struct {
 	Name    string
-	Options *metav1.DeleteOptions // say too whether it is a dry run
+	Options *metav1.DeleteOptions // include whether it is a dry run
 	// Unread permits to delete an object that cannot be read, and no other.
 	Unread permits.Permit
 	// Unadmitted deletes bypass admission.

@@ -1,4 +1,4 @@
-// Package encryption encrypts and decrypts stored values as an EncryptionConfiguration says.
+// Package encryption encrypts and decrypts stored values according to an EncryptionConfiguration.
 //
 // The first provider of a resource's rule encrypts a value; whichever provider encrypted it decrypts it. A
 // ciphertext is bound to its row, so that swapped rows do not decrypt. A file takes effect as a whole or not at

@@ -40,7 +40,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 }
 
 // trim deletes up to limit rows that the first revision of the log has ended: the row it
-// took the place of, and its own if that says that the object was deleted. Once nothing of
+// took the place of, and its own if that marks a delete. Once nothing of
 // that is left, the revision is trimmed.
 func (c *content) trim(limit int) (deleted int) {
 	row, ok := c.log.Get(&sqlstore.Row{Revision: c.trimmed + 1})

@@ -18,7 +18,7 @@ func (d *Driver) Attestor() sqlstore.Attestor { return d }
 
 // A database that goes back to an earlier state, by failover to a standby that lacked commits or by point-in-time recovery, has
 // the keys of that state, and they are valid. But servers may have continued meanwhile, with objects in memory that it never had.
-// So Attest accepts only what was read from this very database, and only until PostgreSQL is restarted.
+// So Attest accepts only what was read from this very database, and only until PostgreSQL restarts.
 
 // CacheFiles implements sqlstore.Attestor.
 func (d *Driver) CacheFiles(ctx context.Context) (files sqlstore.CacheFiles, err error) {

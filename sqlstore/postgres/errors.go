@@ -60,7 +60,7 @@ var byCode = map[string]error{
 }
 
 // sizes are the sources of PostgreSQL that refuse a value by 54000: a key that no index takes, a row, a text or an array that
-// is too large. The code alone does not say.
+// is too large. The code alone is ambiguous.
 var sizes = []string{"indextuple.c", "nbtutils.c", "nbtdedup.c", "hio.c", "heaptuple.c", "stringinfo.c", "mcxt.c", "arrayfuncs.c", "arrayutils.c", "varlena.c"}
 
 // growing are the functions of PostgreSQL that make the file of a table larger. Only a full disk has a code of its own

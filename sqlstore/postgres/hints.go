@@ -131,7 +131,7 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 		if d.line.number.Load() != line {
 			return errMoved
 		}
-		// Otherwise a dead connection that was never closed would wait for ever.
+		// Otherwise a dead connection that was never closed would wait forever.
 		waiting, cancel := context.WithTimeout(ctx, listenFor)
 		n, err := conn.WaitForNotification(waiting)
 		cancel()

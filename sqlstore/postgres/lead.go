@@ -113,7 +113,7 @@ const (
 	// renewMost is the longest interval of renewals.
 	renewMost = goneFor * 5 / 7
 	// longest is how long rows stand at most because of slow calls, and how long those of earlier versions stand, whose
-	// holders do not say it.
+	// holders do not record it.
 	longest = 6 * time.Second
 )
 

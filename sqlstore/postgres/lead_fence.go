@@ -90,7 +90,7 @@ func (d *Driver) fence(ctx context.Context, tx pgx.Tx, name string) error {
 	}
 	var holder string
 	b := &pgx.Batch{}
-	// The transaction of a process that was stopped ends, as nobody can take the lead before.
+	// The transaction of a process that was stopped ends, as no other server can take the lead before.
 	b.Queue(fmt.Sprintf(qLeaderWaits, max(1, d.cfg.LeadFor.Milliseconds())))
 	b.Queue(qLeader, name).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&holder); !errors.Is(err, pgx.ErrNoRows) {

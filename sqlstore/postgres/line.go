@@ -15,16 +15,16 @@ import (
 
 // A database goes back when a standby that lacks the last commits is promoted, a backup is restored, or rows are
 // deleted below running servers. A row of kv_meta, 'line', identifies the database in which it was written: the
-// number of the cluster and of its timeline, of the database, and of kv. A standby that was promoted and a copy
-// that was restored are another database than their row says. The server that connects first writes the row anew,
-// with a higher number, and leaves revisions out, unless all it knows is that this is a copy. So:
+// number of the cluster and of its timeline, of the database, and of kv. A standby that was promoted and a restored
+// copy are not the database that their row names. The server that connects first writes the row anew,
+// with a higher number, and leaves revisions out, unless it knows only that this is a copy. So:
 //
 //   - a database whose row was written in another one may lack commits;
-//   - a row with a higher number than before tells that another server has found that;
+//   - a row with a higher number than before means that another server has found that;
 //   - a database with a lower number, in which its row was written, is an old primary: it is refused;
 //   - where commits waited for a synchronous standby until the end, the one that is promoted lacks nothing that was shown,
 //     and goes on without a gap;
-//   - a newest revision below one that was met here proves that rows are gone, whatever the row says.
+//   - a newest revision below one that was met here proves that rows are gone, whatever the row.
 //
 // The row is looked at in each new connection and with the bounds, the newest revision in each batch and
 // with the bounds. None of the functions that are called needs a right that ordinary roles lack.
@@ -56,14 +56,14 @@ type line struct {
 	// synchronous means that commits waited for a standby when the bounds or the leads were read last, which is several times a
 	// second: one that is promoted then has every revision that a client was shown.
 	synchronous atomic.Bool
-	suspect     atomic.Bool  // known is another database than its row says
+	suspect     atomic.Bool  // known is not the database that its row names
 	count       atomic.Int64 // returns.Count
 	notice      chan struct{}
 	log         *slog.Logger
 }
 
 // observe begins to read whether commits wait for a standby. The answer counts only if it came from the database that is
-// known from the beginning to the end: that of a promoted standby says nothing about the commits before its promotion.
+// known from the beginning to the end: that of a promoted standby proves nothing about the commits before its promotion.
 func (l *line) observe() (waits func(synchronous bool)) {
 	number, suspect := l.number.Load(), l.suspect.Load()
 	return func(synchronous bool) {

@@ -47,7 +47,7 @@ type Config struct {
 const connectTime = 4 * time.Second
 
 // boundsTime returns the network timeout of a short statement that other work waits for. It leaves
-// room for making a connection, whose error says more than that no answer came in time.
+// room for making a connection, whose error is more specific than a timeout.
 func (d *Driver) boundsTime() time.Duration {
 	return max(5*time.Second, d.single.ConnectTimeout+time.Second)
 }

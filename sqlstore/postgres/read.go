@@ -21,7 +21,7 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 	for well := false; !well; {
 		var alive, synchronous bool
 		var line int64
-		shown := d.head.Load() // by now: the answer may include concurrent commits
+		shown := d.head.Load() // read afterwards: the answer may include concurrent commits
 		asked = time.Now()
 		err = d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now, &alive, &line, &synchronous)
 		well = alive && b.Head >= shown && line > 0 && line == d.line.number.Load() && !d.line.suspect.Load()

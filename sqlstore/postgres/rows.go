@@ -16,7 +16,7 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// scanner reads rows of the columns list, with more behind them where extra says so.
+// scanner reads rows of the columns list. row allows other columns after those, rowBehind before them.
 // It shares the strings that rows in key order repeat.
 type scanner struct{ resource, namespace string }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // conn is one connection with its prepared statements. It is used by one
-// goroutine at a time. It speaks to the driver's connection directly: on the
+// goroutine at a time. It uses the driver's connection directly: on the
 // write path database/sql would cost as much as SQLite itself.
 type conn struct {
 	raw     driver.Conn

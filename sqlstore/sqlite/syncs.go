@@ -21,8 +21,8 @@ import (
 // begins anew. So nothing is written any more, and the log is left as it is for the next process, which reads
 // it from its beginning.
 
-// syncLog brings all that was committed to the disk. The log stays open, as the system tells each open
-// file of pages that it could not write by then, but those opened later not always.
+// syncLog syncs all commits to the disk. The log stays open, because the system reports pages that it could not
+// write to each file that was open at that time, but not always to one opened later.
 func (d *Driver) syncLog() error {
 	d.logMu.Lock()
 	defer d.logMu.Unlock()

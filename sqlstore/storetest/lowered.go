@@ -23,7 +23,7 @@ func (k keeping) Keeping(kept sqlstore.Retention, left time.Duration) {
 }
 
 // loweredRetention starts servers on one database with a shorter retention than the ones before. History that
-// only the longer retention keeps stays for a day in which servers run, whatever clocks say, or is deleted at
+// only the longer retention keeps stays for a day in which servers run, whatever the clocks, or is deleted at
 // once on an explicit request.
 func loweredRetention(t *testing.T, db Database) {
 	d := db.Open(t)

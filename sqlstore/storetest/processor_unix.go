@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processor is the time that this process has used: steadier than a clock on a
-// machine that does other things as well.
+// processor returns the processor time of this process, which varies less than elapsed time
+// on a busy machine.
 func processor() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -210,7 +210,7 @@ func (p *player) trim() {
 	}
 }
 
-// keep raises floors, so that some of what was trimmed before is packed.
+// keep raises floors, so that some of the rows trimmed before are packed.
 func (p *player) keep() {
 	to := sqlstore.Floors{Log: p.revision(), Past: map[string]int64{"": p.revision() - 40}}
 	if p.rng.IntN(2) == 0 {

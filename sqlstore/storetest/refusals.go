@@ -55,9 +55,9 @@ func (l *lines) with(parts ...string) (n int) {
 	return n
 }
 
-// Refusals tries each on a database of its own: while it lasts, writes (or reads) fail with its kind, the log has said so once,
-// with the database's words, and so does the store when it is asked; when it is over they are done, the log says so, and
-// the store is well. open is given short limits, as each try waits for them.
+// Refusals tries each on a database of its own: while it lasts, writes (or reads) fail with its kind, the log has one
+// line about it, with the database's text, and the store reports it; when it ends they succeed, the log has a line, and
+// the store is healthy. open gets short limits, as each try waits for them.
 func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db Database) Refusing) {
 	for _, c := range cases {
 		db := fresh(t)

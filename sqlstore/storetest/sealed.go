@@ -117,7 +117,7 @@ const loot = "the very secret words"
 
 func secret(name string) sqlstore.Key { return key("secrets", "default", name) }
 
-// wantHidden fails if the value of any row in the table, past ones too, tells a secret.
+// wantHidden fails if the value of any row in the table, past ones too, reveals a secret.
 func wantHidden(t testing.TB, d sqlstore.Driver) {
 	t.Helper()
 	for _, c := range changes(t, d, 0) {

@@ -44,8 +44,8 @@ const mostWindows = 5
 // each change names rightly what it replaced, playing the log leads to the live
 // objects, and each value decodes. decode judges a value (nil: it must be a JSON
 // object); rows are given to it once more where a running server compacts the revisions that
-// are looked at, and Verify begins again with the rest. The error is one of reading; what is
-// wrong with the data is in the Report.
+// are looked at, and Verify begins again with the rest. The error is one of reading; faults of the
+// data are in the Report.
 func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) error) (*Report, error) {
 	if decode == nil {
 		decode = decodeJSON
@@ -109,7 +109,7 @@ func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
 	return d.CheckRows(ctx, true, damaged)
 }
 
-// damage tells of a damaged row once, however often it is met.
+// damage reports a damaged row once, however often it is read.
 func (v *verifier) damage(row sqlstore.Row) {
 	if !v.damaged[row.Revision] {
 		v.damaged[row.Revision] = true
@@ -163,7 +163,7 @@ func (v *verifier) run(ctx context.Context, d sqlstore.Driver) error {
 	return err
 }
 
-// older checks the history before the log: each pack unfolds to what its checksum says, each
+// older checks the history before the log: each pack unfolds to the rows of its checksum, each
 // row of an object ends where the next begins, or later after a delete, and each value decodes.
 func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
 	var last sqlstore.Row

@@ -174,7 +174,7 @@ func base64Bytes(tag []byte) value {
 // rawJSON returns a value that a message carries as JSON.
 func rawJSON(w *walk, i int) int {
 	if i < len(w.data) && w.data[i] == 'n' {
-		return -1 // null is no value, and not the text that says so
+		return -1 // null means no value, not the text "null"
 	}
 	end := scan.Skip(w.data, i)
 	if end >= 0 {

@@ -56,7 +56,7 @@ func (p Reading) Validate(ctx context.Context, a *admission.Attributes) error {
 }
 
 // binding decides on a binding of one of the policies of a storage. As in a stock server it also checks updates that do not
-// change the reference: the policy may take another kind by now.
+// change the reference: the policy may take another kind since.
 func (p Reading) binding(ctx context.Context, a *admission.Attributes, storage, policy string, ref *admissionregistrationv1.ParamRef) error {
 	if ref == nil {
 		return nil

@@ -60,7 +60,7 @@ func (p meters) usePod(obj runtime.Object) corev1.ResourceList {
 	return l
 }
 
-// ended reports whether a pod has ended, or should have by now.
+// ended reports whether a pod has ended, or is past its deadline.
 func (p meters) ended(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return true

@@ -43,7 +43,7 @@ func (p *planned) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 // fewEntries is the number of entries up to which pairs are compared.
 const fewEntries = 8
 
-// planEntries tells records that plans can go on with: all entries are for one version of
+// planEntries reports whether plans can continue a record: all entries are for one version of
 // the kind and complete, and no two are of one manager. Writes of a Scale leave such pairs, of
 // which the library keeps one.
 func planEntries(entries []metav1.ManagedFieldsEntry, version string) bool {

@@ -144,7 +144,7 @@ func badBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !x509.NewCertPool().AppendCertsFromPEM(c.Webhook.ClientConfig.CABundle)
 }
 
-// approve sets the condition that tells whether a definition in a community-owned group has the approval annotation.
+// approve sets the condition that shows whether a definition in a community-owned group has the approval annotation.
 func approve(crd *apiextensionsv1.CustomResourceDefinition) {
 	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
 		return

@@ -96,7 +96,7 @@ func (c *follower) end(s *source) {
 }
 
 // forgetEnded releases the numbers of storages that are no longer followed, once no dependent names one of
-// their objects. Objects that still existed may be gone by now.
+// their objects. Objects that existed at the last check may be gone.
 func (c *follower) forgetEnded() {
 	for _, kind := range c.ended {
 		c.mu.Lock()
@@ -184,7 +184,7 @@ func (c *follower) take(ctx context.Context, s *source) {
 		if r := c.Catalogue.ByStorage(s.storage); r == nil || !collectable(r) {
 			s.given = c.Cache.Revision()
 			c.end(s)
-			c.generation = 0 // it may be served again by now
+			c.generation = 0 // the resource may be served again
 			return
 		}
 		s.watcher.Stop()

@@ -181,7 +181,7 @@ func (m *Controller) pass(ctx context.Context, migration *storagemigrationv1alph
 		if m.gone(migration) {
 			return written, errMigrationGone
 		}
-		home, err := m.home(migration) // which may use another stored version by now
+		home, err := m.home(migration) // whose stored version may have changed
 		if err != nil {
 			return written, err
 		}

@@ -57,7 +57,7 @@ var (
 )
 
 const (
-	// tidyEvery is the interval of checking whether missing resources that quotas limit exist by now.
+	// tidyEvery is the interval of checks whether missing resources that quotas limit have appeared.
 	tidyEvery = 30 * time.Second
 	// recheck is the delay before another count of a namespace whose count was lower than its recorded usage, or that had a
 	// limit unknown to admission: objects that were admitted may not have been stored at the count.
@@ -137,7 +137,7 @@ func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	return r, err
 }
 
-// tidy queues the namespaces whose quotas limit a missing resource that exists by now.
+// tidy queues the namespaces whose quotas limit a resource that was missing and now exists.
 func (q *Controller) tidy() {
 	for namespace, list := range q.limits.unknown {
 		for _, r := range list {

@@ -21,7 +21,7 @@ const (
 )
 
 // Collector removes the entries of servers without an identity Lease from StorageVersions, and deletes StorageVersions
-// without entries: otherwise a removed server would prevent a common version for ever.
+// without entries: otherwise a removed server would prevent a common version forever.
 //
 // What clients can cause: a read of each StorageVersion that they write; a read of all of them when they delete an identity
 // Lease in kube-system, after which the controller pauses for four times as long as that took; and a write for each that

@@ -31,7 +31,7 @@ const (
 type Publisher struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
-	Host      string // the name of this server's host: servers of one host speak as one
+	Host      string // the name of this server's host: servers of one host share an entry
 }
 
 // Run works until ctx ends.

@@ -151,7 +151,7 @@ func (s *Scheduler) find(r *Request, now time.Duration) error {
 	return nil
 }
 
-// giveUp removes a request from its queue, unless it has seats by now.
+// giveUp removes a request from its queue, unless it has received seats.
 func (s *Scheduler) giveUp(r *Request, why Refusal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

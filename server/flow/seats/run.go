@@ -142,11 +142,11 @@ func (s *Scheduler) resumeSome(l *Level, now time.Duration) {
 }
 
 // held reports whether the free seats of a level are reserved for a request that has lost its own and needs
-// more than are free: otherwise requests that need few would overtake it for ever.
+// more than are free: otherwise requests that need few would overtake it forever.
 func (s *Scheduler) held(l *Level) bool {
 	for _, r := range l.resuming {
 		if r.usage == nil || r.Master || !s.full(r) {
-			return true // otherwise it would have them by now
+			return true // otherwise it would have them already
 		}
 	}
 	return false

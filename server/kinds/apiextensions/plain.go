@@ -174,7 +174,7 @@ func (w *plainWalk) plainTypes(s *apiext.JSONSchemaProps) bool {
 	return (s.Items != nil) == (s.Type == "array") && (s.Items == nil || s.Items.Schema != nil && len(s.Items.JSONSchemas) == 0)
 }
 
-// plainLists reports whether lists and maps may merge as the schema says.
+// plainLists reports whether lists and maps may merge by the schema.
 func plainLists(s *apiext.JSONSchemaProps) bool {
 	if s.XListType == nil && s.XListMapKeys == nil && s.XMapType == nil {
 		return true

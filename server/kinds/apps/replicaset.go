@@ -75,7 +75,7 @@ func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 func validateReplicaSetSpec(s *appsv1.ReplicaSetSpec, o podspec.Options) field.ErrorList {
 	errs := rules.NotNegativePtr(s.Replicas, specPath.Child("replicas"))
 	errs = append(errs, rules.NotNegative(s.MinReadySeconds, specPath.Child("minReadySeconds"))...)
-	// A stock server says "deployment" here too.
+	// The text of a stock server has "deployment" here too.
 	selector, bad := validateSelector(s.Selector, "deployment", "invalid label selector")
 	errs = append(errs, bad...)
 	if selector != nil {

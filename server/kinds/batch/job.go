@@ -93,7 +93,7 @@ var JobColumnsSince133 = columns.Of(func(j *batchv1.Job, now time.Time) []any {
 	return cells
 }, JobColumns.Definitions...)
 
-// running is shown of a Job none of whose conditions says something else.
+// running is the status of a Job without a condition that sets another.
 const running = "Running"
 
 func jobState(j *batchv1.Job) string {

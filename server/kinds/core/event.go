@@ -165,7 +165,7 @@ func validateEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorL
 	same(e.FirstTimestamp, old.FirstTimestamp, "firstTimestamp")
 	same(e.LastTimestamp, old.LastTimestamp, "lastTimestamp")
 	same(e.Count, old.Count, "count")
-	same(e.Reason, old.Reason, "reason") // which a stock server says twice
+	same(e.Reason, old.Reason, "reason") // a stock server reports it twice
 	same(e.Type, old.Type, "type")
 	// Clients may send more digits than the wire form keeps.
 	if !e.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {

@@ -14,7 +14,7 @@ import (
 // Fixed is an object that the server puts back when it is gone or changed.
 type Fixed[T any] struct {
 	Object T
-	// Mandatory objects cannot be changed. Others are left alone if their annotation says so.
+	// Mandatory objects cannot be changed. Others stay as they are if their annotation requests it.
 	Mandatory bool
 }
 
@@ -69,8 +69,8 @@ func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed
 	return changed
 }
 
-// kept reports whether an object is to be kept at its values: as its annotation says; one
-// without, if no client has changed it.
+// kept reports whether an object is to be kept at its values: its annotation decides; without
+// one it is kept if no client has changed it.
 func kept(m *metav1.ObjectMeta, same bool) bool {
 	if _, said := m.Annotations[AutoUpdate]; !said {
 		return same
@@ -78,7 +78,7 @@ func kept(m *metav1.ObjectMeta, same bool) bool {
 	return Claimed(m)
 }
 
-// Claimed reports whether the annotation of an object says that the server keeps it at its
+// Claimed reports whether an object has the annotation by which the server keeps it at its
 // values.
 func Claimed(m *metav1.ObjectMeta) bool {
 	keep, err := strconv.ParseBool(m.Annotations[AutoUpdate])

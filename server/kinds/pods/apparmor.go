@@ -70,7 +70,7 @@ func (r podRules) syncContainerAppArmor(ctx context.Context, pod *corev1.Pod, c 
 	request.From(ctx).Warn(podspec.AppArmorWarning(key))
 }
 
-// appArmorText is the annotation for a profile, "" for one it cannot say.
+// appArmorText returns the annotation for a profile, "" for one that it cannot express.
 func appArmorText(a *corev1.AppArmorProfile) string {
 	if a == nil {
 		return ""

@@ -226,7 +226,7 @@ func endReason(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
-// containers lets the first container that is not simply running speak for the pod.
+// containers takes the status of the pod from the first container that is not simply running.
 func (s *summary) containers(pod *corev1.Pod) {
 	running, failed := false, ""
 	for i := len(pod.Status.ContainerStatuses) - 1; i >= 0; i-- {

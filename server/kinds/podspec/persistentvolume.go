@@ -138,7 +138,7 @@ func (c *checker) persistentISCSI(s *corev1.ISCSIPersistentVolumeSource, volume 
 	}
 }
 
-// local checks a volume on a node, which has to say on which.
+// local checks a volume on a node, which has to name the node.
 func (c *checker) local(s *corev1.PersistentVolumeSpec, p *field.Path) {
 	at := p.Child("local", "path")
 	c.requiredIf(s.Local.Path == "", at, "", "")

@@ -198,7 +198,7 @@ func ValidAppArmor(a *corev1.AppArmorProfile) bool {
 	return len(c.errs) == 0
 }
 
-// AppArmorProfile returns the profile that an annotation says, or nil.
+// AppArmorProfile returns the profile that an annotation names, or nil.
 func AppArmorProfile(text string) *corev1.AppArmorProfile {
 	switch {
 	case text == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:

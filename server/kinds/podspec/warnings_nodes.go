@@ -41,7 +41,7 @@ func (a *adviser) nodeLabels(s *corev1.PodSpec) {
 	}
 }
 
-// nodeTerm warns of labels that are deprecated and, where values says so, of values that no label can have.
+// nodeTerm warns of deprecated labels and, with values, of values that no label can have.
 func (a *adviser) nodeTerm(t *corev1.NodeSelectorTerm, p *field.Path, values bool) {
 	for i := range t.MatchExpressions {
 		r := &t.MatchExpressions[i]

@@ -47,7 +47,7 @@ func (b *rulebook) resourceClaim() kinds.Strategy {
 		},
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
-		// The scheduler allocates devices in the status, and drivers say there how their devices are.
+		// The scheduler allocates devices in the status, and drivers report the state of their devices there.
 		Status: &kinds.Status[*resourceapi.ResourceClaim]{
 			Prepare: func(c, old *resourceapi.ResourceClaim) {
 				metav1.ResetObjectMetaForStatus(&c.ObjectMeta, &old.ObjectMeta)

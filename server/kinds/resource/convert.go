@@ -144,8 +144,8 @@ func fold(to, from reflect.Value, part string) {
 	}
 }
 
-// A slice of a newer version may say that its node has an empty name, or that it is not for all nodes, which is
-// invalid. v1beta1 cannot say so: there the name of the node begins with marks that no valid name has.
+// A slice of a newer version may have a node with an empty name, or not be for all nodes, which is
+// invalid. v1beta1 cannot express that: there the name of the node begins with marks that no valid name has.
 const (
 	mark        = "\x00"
 	emptyNode   = mark + "e"

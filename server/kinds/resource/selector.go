@@ -29,7 +29,7 @@ type selectors struct {
 	lists       bool               // attributes may be lists
 }
 
-// newSelectors makes the environment of a release. later says that it is newer than 1.32, shared means that expressions may ask whether a device can be
+// newSelectors makes the environment of a release. later means that it is newer than 1.32, shared that expressions may ask whether a device can be
 // shared, and lists that attributes may be lists, with the function includes.
 func newSelectors(of release.Version, later, shared, lists bool) (*selectors, error) {
 	s := &selectors{attribute: sized(celtypes.AnyType, resourceapi.DeviceAttributeMaxValueLength), lists: lists}
@@ -144,7 +144,7 @@ func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType 
 	return nil
 }
 
-// includesOverload names the function that tells whether an attribute has a value, or is a list with it.
+// includesOverload names the function that reports whether an attribute has a value, or is a list with it.
 const includesOverload = "dra_includes_dyn_dyn"
 
 // EstimateCallCost is that of includes, which compares each value of a list. It leaves other calls to the

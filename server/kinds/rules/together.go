@@ -10,8 +10,8 @@ const mostWords = 256 << 10
 
 // Together makes one error of several, in the words of NewAggregate of k8s.io/apimachinery: each text once, in brackets
 // where several differ; nil of none. Unlike the text of that one, whose cost grows with the square of
-// their number, this one is made in one pass, and says how many errors follow where they would be more than
-// a client reads.
+// their number, this one is made in one pass, and beyond a limit ends with the number of the remaining
+// errors.
 func Together[E error](errs []E) error {
 	if len(errs) == 0 {
 		return nil

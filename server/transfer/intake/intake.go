@@ -36,8 +36,8 @@ type Job struct {
 	SkipUndecodable bool
 	// Spool is the path of the spool without its ends; "" tries everything and keeps nothing.
 	Spool string
-	// Mark identifies all that the spool depends on besides the source and the fields above:
-	// files with keys, say.
+	// Mark identifies everything else on which the spool depends, apart from the source and the fields
+	// above, such as files with keys.
 	Mark     string
 	Progress func(entries int64) // called now and then; may be nil
 }

@@ -84,7 +84,7 @@ func (k Kubelet) dialer() *dialer {
 	if dial == nil {
 		direct := net.Dialer{Timeout: k.DialTimeout, KeepAlive: 30 * time.Second, Resolver: k.Resolver}
 		checked := direct
-		if k.MayProxy == nil { // the name may resolve to another address by now
+		if k.MayProxy == nil { // the name may resolve to another address now
 			checked.Control = func(_, address string, _ syscall.RawConn) error { return publicPort(address) }
 		}
 		dial, proxied = direct.DialContext, checked.DialContext

@@ -289,7 +289,7 @@ func (s *session) flush(at time.Time) error {
 	return nil
 }
 
-// gap begins a new run at the head of the database, and says why.
+// gap begins a new run at the head of the database, and records why.
 func (s *session) gap(at time.Time, head int64, why string) error {
 	if s.w.waiting() > 0 {
 		if err := s.flush(at); err != nil {

@@ -73,8 +73,8 @@ func (p *V2) stockKey(ctx context.Context, before []byte, o *stockObject, bound 
 
 var errStock = errors.New("the stored bytes are not those of a KMS provider of version 2")
 
-// readStock reads the message. Fields that are not known are refused: they would say
-// something of how the value is encrypted.
+// readStock reads the message. Unknown fields are refused: they could
+// affect how the value is encrypted.
 func readStock(b []byte) (*stockObject, error) {
 	o := &stockObject{}
 	for len(b) > 0 {

@@ -21,7 +21,7 @@ const (
 	maxV1Key = 32 << 10
 )
 
-// V1 is a provider that speaks version 1, where each value has a data key of its own.
+// V1 is a provider for version 1, where each value has a data key of its own.
 type V1 struct {
 	cfg     Config
 	client  api.KeyManagementServiceClient

@@ -29,7 +29,7 @@ const (
 	maxDataKeys = 2048
 )
 
-// V2 is a provider that speaks version 2. One seed at a time makes the keys of its values
+// V2 is a provider for version 2. One seed at a time makes the keys of its values
 // (keys.FromSeed); the plugin encrypted the seed when it named a new key.
 type V2 struct {
 	cfg     Config

@@ -14,7 +14,7 @@ import (
 const pageUnit = 512
 
 // checkHash compares the hash at the end of a snapshot, and returns the size of the
-// database before it. A file without a hash passes where unhashed says so.
+// database before it. A file without a hash passes with unhashed.
 func checkHash(ctx context.Context, f *os.File, unhashed bool) (size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {

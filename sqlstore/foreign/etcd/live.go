@@ -32,7 +32,7 @@ type Live struct {
 	prefix   string
 	describe string
 	revision int64
-	count    int64 // keys at that revision, as it says
+	count    int64 // keys at that revision, according to etcd
 }
 
 var _ foreign.Source = (*Live)(nil)

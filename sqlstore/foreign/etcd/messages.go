@@ -113,7 +113,7 @@ func (r *rangeRequest) append(b []byte) []byte {
 
 // rangeAnswer is a page of keys.
 type rangeAnswer struct {
-	headed   bool  // it says at which revision etcd is
+	headed   bool  // the answer has the revision of etcd
 	revision int64 // that
 	kvs      []*keyValue
 	more     bool

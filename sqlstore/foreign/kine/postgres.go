@@ -14,7 +14,7 @@ import (
 // requests text (default_query_exec_mode=simple_protocol), and its name.
 const maxMessage = 2*foreign.MaxValue + 1<<20
 
-// openPostgres connects, and says for people which database it is.
+// openPostgres connects, and describes the database for people.
 func openPostgres(url string) (db *sql.DB, describe string, err error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {

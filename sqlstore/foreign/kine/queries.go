@@ -6,7 +6,7 @@ package kine
 // slowly: the names and ids are sorted, never the values.
 
 const (
-	// SQLite compares text bytewise unless a column says otherwise. length counts letters, and only those
+	// SQLite compares text bytewise unless a column has another collation. length counts letters, and only those
 	// before a zero, whereas octet_length counts the bytes that would be read. ORDER BY of the whole would
 	// sort the values too: the order of the names, which LIMIT keeps SQLite from dropping, is that in which a
 	// CROSS JOIN looks up the rows, and the reader checks it.
@@ -25,8 +25,8 @@ CROSS JOIN LATERAL (SELECT id, create_revision, lease, deleted, value FROM kine 
 WHERE kv.deleted = 0
 ORDER BY latest.name COLLATE "C"`
 
-	// MySQL takes names of other case for the same ones, as kine's column says, and keys
-	// of etcd are not. The names are sorted before the rows are read.
+	// MySQL takes names that differ only in case for the same ones, by the collation of kine's column; as keys
+	// of etcd they are different. The names are sorted before the rows are read.
 	qMySQLLive = `
 SELECT STRAIGHT_JOIN kv.id, latest.bytes, kv.create_revision, kv.lease, LENGTH(kv.value), CASE WHEN LENGTH(kv.value) <= ? THEN kv.value END
 FROM (SELECT CAST(name AS BINARY) AS bytes, MAX(id) AS newest FROM kine GROUP BY CAST(name AS BINARY)) AS latest

@@ -51,8 +51,8 @@ func headOf(path string) []byte {
 // OpenSQLite reads a SQLite file of kine; k3s keeps it as server/db/state.db. The file may be in use: then
 // its present state is read. It may have been left with its write-ahead log: then both are copied to the
 // folder for temporary files and read there, so that nothing is written next to the original. With a rollback
-// journal instead of that log, an unfinished transaction is an error. Errors name the file, and say what it
-// is if it is not a database of kine.
+// journal instead of that log, an unfinished transaction is an error. Errors name the file, and describe it
+// if it is not a database of kine.
 func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 	if err := regular(path); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 }
 
 // bounded keeps SQLite from reading longer texts and blobs than there should be, on the
-// one connection of a database: it would take up to a gigabyte, before a query can say no.
+// one connection of a database: it would read up to a gigabyte before a query could refuse it.
 func bounded(ctx context.Context, db *sql.DB) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {

@@ -143,7 +143,7 @@ func (s *Sink) lease(end time.Time) int64 {
 	return min(max(int64(left), 1), math.MaxInt32)
 }
 
-// Commit implements foreign.Sink. The row that says up to where history is compacted has
+// Commit implements foreign.Sink. The row of the revision up to which history is compacted has
 // the revision, or where a key has it, the next one: then the whole ends there.
 func (s *Sink) Commit(ctx context.Context, revision int64) error {
 	var err error

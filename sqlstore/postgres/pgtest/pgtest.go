@@ -38,7 +38,7 @@ type Server struct {
 	done chan struct{}
 }
 
-// BinariesVariable names the environment variable that says which release of PostgreSQL tests
+// BinariesVariable names the environment variable that selects the release of PostgreSQL that tests
 // run: the folder of its initdb and postgres. Without it they run the newest that is installed.
 const BinariesVariable = "ROWLOCK_POSTGRES_BIN"
 

@@ -63,7 +63,7 @@ func (l *Line) Show(n int64) {
 	case l.more:
 		text = fmt.Sprintf("%s: %d of at least %d %s", l.what, n, l.total, l.unit)
 	default:
-		l.total = max(l.total, n) // there may be more by now
+		l.total = max(l.total, n) // the total may have grown since
 		text = fmt.Sprintf("%s: %d of %d %s (%d %%)", l.what, n, l.total, l.unit, int64(float64(n)/float64(l.total)*100))
 	}
 	if l.terminal {

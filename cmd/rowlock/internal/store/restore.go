@@ -109,7 +109,7 @@ type latestAnswer struct {
 	Problems []string           `json:"problems"` // of the folder
 	Verified *upkeep.Report     `json:"verified"`
 	Compared *follow.Comparison `json:"compared"` // null: no --store was given
-	Behind   *int64             `json:"behind"`   // revisions that the database has more, by now
+	Behind   *int64             `json:"behind"`   // further revisions that the database has
 	Took     string             `json:"took"`
 	OK       bool               `json:"ok"`
 }

@@ -4,7 +4,7 @@
 // It is the fast path of package ownership, without managers and entries:
 //
 //	Plans.Of       a plan for a Go type, compiled from schema.Shape once and then cached
-//	Plan.Changes   compares two objects as the plan says: a Set of added, changed and
+//	Plan.Changes   compares two objects by the plan: a Set of added, changed and
 //	               removed paths
 //	Parse, Append  read and write the text of a Set (FieldsV1)
 //	Remove, Union  compute with sets

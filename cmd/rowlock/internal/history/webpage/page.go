@@ -1,6 +1,6 @@
 // Package webpage writes the history of objects as one HTML page: timelines, the differences between any two
-// revisions, and the writers. The page loads nothing, and everything in it is escaped. Its size is bounded; it
-// says what was left out.
+// revisions, and the writers. The page loads nothing, and everything in it is escaped. Its size is bounded; a
+// note names what was omitted.
 package webpage
 
 import (

@@ -95,7 +95,7 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 	return proxy.New(cfg), nil
 }
 
-// apart refuses authorities of proxies that are also authorities of clients: each client could speak for any user.
+// apart refuses authorities of proxies that are also authorities of clients: each client could impersonate any user.
 func (o *AuthenticationFlags) apart(c Config) error {
 	if o.proxy.ca == "" {
 		return nil

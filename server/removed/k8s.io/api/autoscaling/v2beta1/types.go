@@ -21,7 +21,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// HorizontalPodAutoscaler scales a resource by what metrics say.
+// HorizontalPodAutoscaler scales a resource by metrics.
 type HorizontalPodAutoscaler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
@@ -44,7 +44,7 @@ type HorizontalPodAutoscalerSpec struct {
 	Metrics        []MetricSpec                `json:"metrics,omitempty" protobuf:"bytes,4,rep,name=metrics"`
 }
 
-// HorizontalPodAutoscalerStatus says what was done.
+// HorizontalPodAutoscalerStatus is the observed state of the scaling.
 type HorizontalPodAutoscalerStatus struct {
 	ObservedGeneration *int64                             `json:"observedGeneration,omitempty" protobuf:"varint,1,opt,name=observedGeneration"`
 	LastScaleTime      *metav1.Time                       `json:"lastScaleTime,omitempty" protobuf:"bytes,2,opt,name=lastScaleTime"`

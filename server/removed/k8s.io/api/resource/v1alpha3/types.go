@@ -1,6 +1,6 @@
 // Package v1alpha3 has the types of the group resource.k8s.io/v1alpha3 that k8s.io/api has up to
 // v0.33: the same JSON, the same Protobuf messages. They are those of v1beta1 in Kubernetes 1.32, but
-// for the capacity of a device. What v1beta1 says of a type and its fields describes these too.
+// for the capacity of a device. The descriptions of v1beta1's types and fields apply to these too.
 package v1alpha3
 
 import (
@@ -24,7 +24,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// ResourceSlice says which devices a driver offers in a part of one of its pools.
+// ResourceSlice lists the devices that a driver offers in a part of one of its pools.
 type ResourceSlice struct {
 	metav1.TypeMeta `json:",inline"`
 	// The metadata of the object.
@@ -34,7 +34,7 @@ type ResourceSlice struct {
 	Spec ResourceSliceSpec `json:"spec" protobuf:"bytes,2,name=spec"`
 }
 
-// ResourceSliceSpec is what a driver says in a ResourceSlice.
+// ResourceSliceSpec is the content of a ResourceSlice, published by a driver.
 type ResourceSliceSpec struct {
 	// The name of the driver.
 	// +required
@@ -142,7 +142,7 @@ type ResourceClaimSpec struct {
 	Devices DeviceClaim `json:"devices" protobuf:"bytes,1,name=devices"`
 }
 
-// DeviceClaim says which devices a claim asks for.
+// DeviceClaim describes the devices that a claim requests.
 type DeviceClaim struct {
 	// Each of these needs a device of its own.
 	// +optional
@@ -235,7 +235,7 @@ type OpaqueDeviceConfiguration struct {
 	Parameters runtime.RawExtension `json:"parameters" protobuf:"bytes,2,name=parameters"`
 }
 
-// ResourceClaimStatus says what a claim was given, and who uses it.
+// ResourceClaimStatus is the allocation of a claim, and its consumers.
 type ResourceClaimStatus struct {
 	// What was allocated.
 	// +optional
@@ -247,7 +247,7 @@ type ResourceClaimStatus struct {
 	// +patchStrategy=merge
 	// +patchMergeKey=uid
 	ReservedFor []ResourceClaimConsumerReference `json:"reservedFor,omitempty" protobuf:"bytes,2,opt,name=reservedFor" patchStrategy:"merge" patchMergeKey:"uid"`
-	// What drivers say of the devices.
+	// The state of the devices as their drivers report it.
 	// +optional
 	// +listType=map
 	// +listMapKey=driver
@@ -348,7 +348,7 @@ type DeviceClass struct {
 	Spec DeviceClassSpec `json:"spec" protobuf:"bytes,2,name=spec"`
 }
 
-// DeviceClassSpec says what devices of a class are.
+// DeviceClassSpec selects the devices of a class.
 type DeviceClassSpec struct {
 	// All of these must choose a device.
 	// +optional
@@ -404,7 +404,7 @@ type ResourceClaimTemplateList struct {
 	Items []ResourceClaimTemplate `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// AllocatedDeviceStatus is what a driver says of a device that is in use.
+// AllocatedDeviceStatus is the state of an allocated device as its driver reports it.
 type AllocatedDeviceStatus struct {
 	// The name of the driver.
 	// +required
@@ -420,7 +420,7 @@ type AllocatedDeviceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions" protobuf:"bytes,4,opt,name=conditions"`
-	// Whatever the driver has to say.
+	// Arbitrary data of the driver.
 	// +optional
 	Data *runtime.RawExtension `json:"data,omitempty" protobuf:"bytes,5,opt,name=data"`
 	// Where the device is in a network.
@@ -428,7 +428,7 @@ type AllocatedDeviceStatus struct {
 	NetworkData *NetworkDeviceData `json:"networkData,omitempty" protobuf:"bytes,6,opt,name=networkData"`
 }
 
-// NetworkDeviceData says where a device is in a network.
+// NetworkDeviceData is the network configuration of a device.
 type NetworkDeviceData struct {
 	// The name of the interface.
 	// +optional
