@@ -114,7 +114,7 @@ func TestLoggedForOperators(t *testing.T) {
 	}
 }
 
-// TestNothingIsRecorded: the log says that an audit log without a policy records nothing; the server starts.
+// TestNothingIsRecorded: an audit log without a policy records nothing, which the log notes; the server starts.
 func TestNothingIsRecorded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// tokenHook is a service that judges tokens, and does what each token says.
+// tokenHook is a webhook for tokens whose names select its behavior.
 type tokenHook struct {
 	*httptest.Server
 	kubeconfig string

@@ -40,7 +40,7 @@ type questioned struct {
 	path, timeout, authorization string
 }
 
-// judge is a webhook server, which does what the path says.
+// judge is a webhook server whose paths select its behavior.
 type judge struct {
 	*httptest.Server
 	ca    string // PEM
@@ -481,7 +481,7 @@ func (c *courtroom) custom(t *testing.T) {
 	}
 }
 
-// customParameters lets an object of that kind say what a policy allows.
+// customParameters has a policy take its parameters from an object of that kind.
 func (c *courtroom) customParameters(t *testing.T) {
 	const policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
 	want(t, c.api, http.StatusCreated, "POST", policies+"ies", "application/json", `{"metadata":{"name":"court"},"spec":{

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
-// rightsHook is a service that decides, and does what the name of each user says.
+// rightsHook is an authorization webhook; the name of the user selects its behavior.
 type rightsHook struct {
 	*httptest.Server
 	kubeconfig string

@@ -253,7 +253,7 @@ func waitForBackup(t *testing.T, server *harness.Server) {
 	t.Fatal("no server writes the backup")
 }
 
-// heldBy returns the time up to which a folder says to hold everything.
+// heldBy returns the time up to which a folder is complete, as it reports.
 func heldBy(t *testing.T, dir string) (at time.Time) {
 	t.Helper()
 	var l struct{ Runs []struct{ Until time.Time } }

@@ -105,7 +105,7 @@ func (c *cachedServer) before() {
 	}
 }
 
-// lost changes that state, in ways that a database which goes back has never heard of.
+// lost makes changes to that state which a database that goes back will lack.
 func (c *cachedServer) lost() {
 	c.t.Helper()
 	c.change("changed", "lost")

@@ -43,7 +43,7 @@ func TestCacheFileThroughFailover(t *testing.T) {
 	other.others(later)
 	other.wentBack()
 	through.stop()
-	through.again("a server that ran through it", true) // from the file of before, which the standby has heard of
+	through.again("a server that ran through it", true) // from the earlier file, which the standby knows
 	through.wentBack()
 	stopped.again("a server with a file of a later state", false)
 	stopped.wentBack()

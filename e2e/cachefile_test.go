@@ -150,7 +150,7 @@ func (c *cachedServer) stop() {
 	}
 }
 
-// rebuilt runs --rebuild-cache, which says that it removed a file, unless that is "".
+// rebuilt runs --rebuild-cache, which reports that it removed a file, unless that is "".
 func rebuilt(t *testing.T, store, file string) {
 	t.Helper()
 	out := string(runBinary(t, "store", "verify", "--rebuild-cache", "--store", store))

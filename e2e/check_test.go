@@ -33,8 +33,8 @@ func (w *text) String() string {
 	return w.all.String()
 }
 
-// TestCheckEnds: the check says beforehand what it does, and when it is interrupted all that it
-// has started ends, whatever process group it is in and whether it listens to signals or not.
+// TestCheckEnds: the check announces its steps, and when it is interrupted, all processes that it
+// has started end, in whatever process group and even if they ignore signals.
 func TestCheckEnds(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

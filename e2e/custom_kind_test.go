@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestCustomObjectOfAnotherKind sends custom objects that say they are something else.
+// TestCustomObjectOfAnotherKind sends custom objects with another kind.
 func TestCustomObjectOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))

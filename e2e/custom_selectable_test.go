@@ -85,7 +85,7 @@ func selectConverted(t *testing.T, a *api) {
 		{v2, "fieldSelector=size.meters%3D20,metadata.name%3Dfir", "fir"},
 		{v2, "fieldSelector=size.meters%3D10,metadata.name%3Dfir", ""},
 		{v2, "fieldSelector=size.meters%3D", ""},
-		{v2, "labelSelector=height%3D20", odd}, // what the webhook says
+		{v2, "labelSelector=height%3D20", odd}, // the decision of the webhook
 		{v2, "labelSelector=height%3D20&fieldSelector=size.meters%3D10", ""},
 	} {
 		if got := strings.Join(listed(t, a, c.path+"?"+c.selector), ","); got != c.want {

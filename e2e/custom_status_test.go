@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestCustomStatusDefaults makes objects whose status has defaults: what a client sends
-// of it is dropped, what the schema says of it is there at once, in dry runs too.
+// TestCustomStatusDefaults makes objects whose status has defaults: the status that a client
+// sends is dropped, and the defaults are there at once, in dry runs too.
 func TestCustomStatusDefaults(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))

@@ -125,7 +125,7 @@ func (p *plane) ready(s *program, url string) {
 func (p *plane) stop(s *program) {
 	p.t.Helper()
 	began := time.Now()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // if it has ended, s.err says why
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // if it has ended, s.err is the reason
 	select {
 	case <-s.ended:
 	case <-time.After(patience):
@@ -190,8 +190,8 @@ func (p *plane) ask(code int, method, url, body string) string {
 	return string(text)
 }
 
-// TestEnvtest is the life of a control plane whose programs are found by their names: what
-// they say of themselves, two API servers on one etcd, restarts, and an end without traces.
+// TestEnvtest runs a control plane whose programs are found by their names: their
+// versions, two API servers on one etcd, restarts, and an end without traces.
 func TestEnvtest(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)

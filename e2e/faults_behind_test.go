@@ -81,8 +81,8 @@ func TestFeedFallsBehind(t *testing.T) {
 	}
 }
 
-// TestPreconditionsBehind: a server that has not heard of another one's writes does not refuse a client that has, be it by
-// version or by UID.
+// TestPreconditionsBehind: a server that has not received another one's writes does not refuse a client that has, be it
+// by version or by UID.
 func TestPreconditionsBehind(t *testing.T) {
 	t.Parallel()
 	_, proxy, c := behindProxy(t)

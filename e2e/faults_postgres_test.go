@@ -27,7 +27,7 @@ func TestKillServersOnPostgres(t *testing.T) {
 }
 
 // TestPostgresRestarts ends PostgreSQL under load, by SIGKILL and by both fast ways to shut it down, and
-// starts it again, three times or for as long as ROWLOCK_STORM says (10m); then one of the servers is killed
+// starts it again, three times or for the duration of ROWLOCK_STORM (10m); then one of the servers is killed
 // now and then, too, also while PostgreSQL is down. In the meantime both refuse requests that need it, and
 // they recover by themselves.
 func TestPostgresRestarts(t *testing.T) {

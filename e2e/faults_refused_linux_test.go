@@ -62,7 +62,7 @@ func refused(t *testing.T, s *harness.Server, words string, begin, end func()) {
 	logged(t, s, words)
 	end()
 	eventually(t, "writes go on", func() bool { code, _, _ := post(); return code == http.StatusCreated })
-	// Upkeep that was refused too says so until it is done.
+	// Refused upkeep fails the check until it is done.
 	eventually(t, "the check is well again", func() bool {
 		code, _, err := a.do(t.Context(), http.MethodGet, "/readyz/store-writes", "", "")
 		return err == nil && code == http.StatusOK

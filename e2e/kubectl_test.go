@@ -41,13 +41,13 @@ func TestKubectlManifests(t *testing.T) {
 			}
 		}
 	}
-	// A controller says in the status of the schema when its level is there.
+	// A controller sets a condition of the schema once its level exists.
 	k.Run("wait", "flowschema/shop-controllers", `--for=jsonpath={.status.conditions[?(@.type=="Dangling")].status}=False`, "--timeout=2m")
 	before := versions(k, files)
 	nulls := strings.Contains(k.Run("get", "--raw", "/version"), `"minor": "32"`) // later servers do not answer the null that the template of a claim has
 	for _, line := range said(k.Run(ofFiles(files, "apply")...)) {
-		// kubectl always sends a budget's selector, as the type says that it is to be
-		// replaced, and says "configured" whatever the server makes of it.
+		// kubectl always sends a budget's selector, because by its type it is to be
+		// replaced, and prints "configured" whatever the server makes of it.
 		if !strings.HasSuffix(line, " unchanged") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") && (nulls || line != "statefulset.apps/postgres configured") {
 			t.Errorf("second apply says %q", line)
 		}

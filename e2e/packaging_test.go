@@ -180,7 +180,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestCompose: the compose files say what Debian's docker-compose understands.
+// TestCompose: Debian's docker-compose accepts the compose files.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	outside(t, "docker-compose", "-f", "../docker-compose.yaml", "config", "-q")
@@ -216,8 +216,8 @@ var (
 	alertName  = regexp.MustCompile(`(?m)alert: (\w+)$`)
 )
 
-// TestMonitoring: a Prometheus scrapes the server as the documents say, its rules and
-// every question of the dashboard can be answered, and each alert has its page.
+// TestMonitoring: a Prometheus scrapes the server as documented, its rules and
+// every query of the dashboard have results, and each alert has its page.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	outside(t, "promtool", "check", "rules", packaging+"prometheus/rules.yaml")
@@ -314,7 +314,7 @@ type prometheus struct {
 	log *bytes.Buffer
 }
 
-// startPrometheus starts one that scrapes a server as scrape.yaml says.
+// startPrometheus starts one that scrapes a server with scrape.yaml.
 func startPrometheus(t *testing.T, s *harness.Server) *prometheus {
 	t.Helper()
 	dir := t.TempDir()

@@ -17,8 +17,8 @@ import (
 // one of them would.
 const hostile = `</script></pre></title><script>document.title='owned'</script><img src=x onerror=document.title='owned'><svg onload=document.title='owned'><b id=owned>"'><i onclick=x>`
 
-// TestPastPage looks at a page in a real browser: what its script draws, and what differs
-// between two writes, are there, and what hostile objects and managers say is text.
+// TestPastPage opens a page in a real browser: the drawings of its script and the differences
+// between two writes are there, and the content of hostile objects and managers is text.
 func TestPastPage(t *testing.T) {
 	t.Parallel()
 	browser := needs.Program(t, "chromium")
@@ -73,7 +73,7 @@ func TestPastPage(t *testing.T) {
 	}
 }
 
-// TestPastOff: without the group nothing of it is served, and the commands say why.
+// TestPastOff: without the group nothing of it is served, and the commands report why.
 func TestPastOff(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-api=false"}})

@@ -41,8 +41,8 @@ func readRaced(t *testing.T, text string) map[string]raced {
 	return listed
 }
 
-// TestRaceDetector: race.txt says of each package whose own code starts goroutines, or guards what
-// goroutines share, whether its tests run with the race detector.
+// TestRaceDetector: race.txt lists each package whose own code starts goroutines or guards state that
+// they share, and whether its tests run with the race detector.
 func TestRaceDetector(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("race.txt")

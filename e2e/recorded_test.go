@@ -38,8 +38,8 @@ const (
 // ROWLOCK_RECORDED names other files (a pattern, or several by spaces): then those
 // are replayed, and every step of theirs has to come back the same, by servers with the
 // flags that ROWLOCK_RECORDED_FLAGS names. Those that want an aggregated server get one of
-// package extension, unless ROWLOCK_EXT_IP, ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA say where
-// another one is.
+// package extension, unless ROWLOCK_EXT_IP, ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA name
+// another one.
 // ROWLOCK_RECORDED_RELEASE names a release. Servers then emulate it, and their answers to all recordings, or to
 // those that ROWLOCK_RECORDED names, are compared with the release's; differences do not fail the test.
 func TestRecordedAnswers(t *testing.T) {

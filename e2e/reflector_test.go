@@ -135,8 +135,8 @@ func wireForms() []wireForm {
 // lists, with and without a selector, quick and slow ones, at one server and at any of
 // them, while objects come, change, leave the selection and go, history is compacted all
 // the time and servers are stopped and killed. Each must see every change that it was
-// there for, once and as it was, must never be taken back in time, may list anew only
-// when it has reason to, and must end with exactly what is stored. Watches are sent either way.
+// there for, once and as it was, must never go back in time, may list anew only
+// for a reason, and must end with exactly the stored objects. Watches are sent either way.
 func TestReflectors(t *testing.T) {
 	long, _ := stormTime(t, 9*time.Second)
 	allowCBOR(t)

@@ -75,7 +75,7 @@ func TestReleasesOfADatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			first := map[string]string{} // what each release says
+			first := map[string]string{} // the text of each release
 			releasedServer(t, store, dir, "1.32", func(a *api) {
 				createKept(t, a, `/api/v1/namespaces`, "kept", `{}`)
 				createKept(t, a, `/apis/apps/v1/namespaces/kept/daemonsets`, "old", `{"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestLargeRevisions: a cluster has counted to 2^53, after 28,000 years of 10,000 writes a second. Floating-point numbers lose units from 2^53 on; the server
-// counts on, tells revisions apart that differ by one, and pages, watches, and starts again from its cache file.
+// counts on, distinguishes revisions that differ by one, and pages, watches, and starts again from its cache file.
 func TestLargeRevisions(t *testing.T) {
 	t.Parallel()
 	pg := sharedPostgres(t)

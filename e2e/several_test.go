@@ -31,7 +31,7 @@ func want(t testing.TB, a *api, code int, method, path, contentType, body string
 	return answer
 }
 
-// wantRead is want of a read as of now by a client that retries where the answer says so, as it does after
+// wantRead is want of a read as of now by a client that retries if the answer asks for it, as it does after
 // seconds without an answer by a database whose machine is busy.
 func wantRead(t testing.TB, a *api, code int, path string) []byte {
 	t.Helper()
@@ -275,8 +275,8 @@ func leads(t *testing.T, url string) map[string]string {
 	return found
 }
 
-// TestServersShareKeys: a server whose keys are not those of the others on its database is refused, and what it says
-// mends that. Where their keys are lost, it may take over.
+// TestServersShareKeys: a server whose keys are not those of the others on its database is refused, with an error
+// that names the remedy. Where their keys are lost, it may take over.
 func TestServersShareKeys(t *testing.T) {
 	t.Parallel()
 	url := newDatabase(t, sharedPostgres(t))

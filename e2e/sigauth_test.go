@@ -208,7 +208,7 @@ func accountOperations(t *testing.T, cfg *rest.Config) {
 	watched(t, w, watch.Deleted, "robot")
 }
 
-// mountedTokens: a pod gets a token where its account and it itself do not say no.
+// mountedTokens: a pod gets a token unless it or its account declines.
 func mountedTokens(t *testing.T, cfg *rest.Config) {
 	ctx, core := t.Context(), corev1client.NewForConfigOrDie(cfg)
 	yes, no := true, false

@@ -13,8 +13,8 @@ import (
 )
 
 // mostBytes bounds the stripped binary on amd64, as tests build it: without the profile, which adds
-// 0.4 MB. A change that needs more says so here, and in docs/performance.md what it buys.
-// docs/design/size.md says what makes it large and what keeps it small.
+// 0.4 MB. A change that needs more raises it here, and docs/performance.md gives the gain.
+// docs/design/size.md describes the causes of the size, and the measures against it.
 const mostBytes = 62_700_000
 
 // TestBinarySize holds the binary to its size, and to what makes the difference of a ninth: the linker

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestVulncheck: the script fails where a vulnerability is found, and where the tool fails, but not where there is no network; then it
-// says that nothing was checked. A script replaces govulncheck.
+// TestVulncheck: the script fails where a vulnerability is found, and where the tool fails, but not without a network; then it
+// reports that nothing was checked. A script replaces govulncheck.
 func TestVulncheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

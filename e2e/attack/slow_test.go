@@ -118,7 +118,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wrongLengths: bodies shorter and longer than was said.
+// wrongLengths: bodies shorter and longer than announced.
 func wrongLengths(t *testing.T, s *arena) {
 	const head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + harness.AdminToken + "\r\nContent-Type: application/json\r\n"
 	cases := []struct {
@@ -177,7 +177,7 @@ func wrongLengths(t *testing.T, s *arena) {
 	lengthOverHTTP2(t, s)
 }
 
-// lengthOverHTTP2: a stream that ends before the length that was said.
+// lengthOverHTTP2: a stream that ends before its announced length.
 func lengthOverHTTP2(t *testing.T, s *arena) {
 	t.Helper()
 	f := s.DialFrames(t)

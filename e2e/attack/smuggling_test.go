@@ -55,7 +55,7 @@ func (a *arena) exchange(t *testing.T, text string, most int) (codes []int, bodi
 	return codes, bodies
 }
 
-// smuggledLengths: a request whose length is said twice, or oddly, is refused, and nothing behind it is answered.
+// smuggledLengths: a request with two lengths, or an unusual one, is refused, and nothing behind it is answered.
 func smuggledLengths(t *testing.T, a *arena) {
 	head := "POST " + mine + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + a.mallory + "\r\nContent-Type: application/json\r\n"
 	inner := `{"metadata":{"name":"smuggled"}}`
@@ -165,7 +165,7 @@ func smuggledFrames(t *testing.T, a *arena) {
 	}
 }
 
-// smuggledIdentities: the user of a request is that of its credentials, whatever other headers say, however they are spelled,
+// smuggledIdentities: the user of a request is that of its credentials, whatever other headers contain, however they are spelled,
 // and wherever they are.
 func smuggledIdentities(t *testing.T, a *arena) {
 	const mallory = `"username":"system:serviceaccount:mallory:mallory"`

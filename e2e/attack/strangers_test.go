@@ -47,7 +47,7 @@ func floodAfterEnd(t *testing.T, s *arena) {
 	}
 }
 
-// floodUnread: nothing can be said to this client, not even that it is to go away.
+// floodUnread: the client reads nothing, not even GOAWAY.
 func floodUnread(t *testing.T, s *arena) {
 	r := s.DialFrames(t)
 	for i := range 3_000_000 {

@@ -22,7 +22,7 @@ import (
 
 var greetings = schema.GroupVersion{Group: "greetings.example.com", Version: "v1"}
 
-// Greeting is the custom resource: somebody is to be greeted.
+// Greeting is the custom resource: a person to greet.
 type Greeting struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -42,7 +42,7 @@ func (k *Kine) exec(statement string, args ...any) {
 // Put creates a key and returns its revision.
 func (k *Kine) Put(key string, value []byte) int64 { k.t.Helper(); return k.PutFor(key, value, 0) }
 
-// PutFor creates a key with a lease of some seconds; 0 is for ever.
+// PutFor creates a key with a lease of some seconds; 0: forever.
 func (k *Kine) PutFor(key string, value []byte, seconds int64) int64 {
 	k.t.Helper()
 	k.exec(`INSERT INTO kine (name, created, deleted, create_revision, prev_revision, lease, value) VALUES (?, 1, 0, 0, 0, ?, ?)`, key, seconds, value)

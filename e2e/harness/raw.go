@@ -21,7 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Dial opens a connection on which the client speaks a protocol, "http/1.1" or "h2". The kernel keeps little of what the
+// Dial opens a connection with a protocol, "http/1.1" or "h2". The kernel keeps little of what the
 // client does not read, and the connection ends with the test.
 func (s *Server) Dial(t testing.TB, protocol string) *tls.Conn {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
-// TestNote: each note is one line of the file, whatever it says, and nothing is written where no file is named.
+// TestNote: each note is one line of the file, whatever its text, and without a file nothing is written.
 func TestNote(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "notes")
 	t.Setenv(leniency.File, "")

@@ -143,7 +143,7 @@ func start(t *testing.T) *bed {
 	return b
 }
 
-// build builds metrics-server as this module's go.mod says; ROWLOCK_METRICS_SERVER names a ready one.
+// build builds metrics-server in the version of this module's go.mod; ROWLOCK_METRICS_SERVER names a ready one.
 func build(t *testing.T, dir string) string {
 	t.Helper()
 	if path := os.Getenv("ROWLOCK_METRICS_SERVER"); path != "" {
@@ -163,7 +163,7 @@ func (b *bed) kill() {
 	}
 }
 
-// until repeats a look until it is content, and says at the end what it saw last.
+// until repeats a check until it succeeds; a failure names the last result.
 func (b *bed) until(t *testing.T, what string, look func() (string, bool)) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {

@@ -78,7 +78,7 @@ func stop(t testing.TB, missing error) {
 // Required reports whether a missing program is a failure.
 func Required() bool { return os.Getenv(Check) != "" }
 
-// Skipped returns the line that says why tests are skipped.
+// Skipped returns the reason for skipped tests.
 func Skipped(missing error) string {
 	return fmt.Sprintf("%v: skipped; sh e2e/test.sh installs it and runs all tests", missing)
 }

@@ -117,7 +117,7 @@ func prepare(ctx context.Context, srv Server, ns string) {
 
 // A step before which who recorded waited is about what takes some time. Where the server is busy
 // it may take longer: so what differs is asked again for a while, if the request has done nothing, and the
-// steps so far took long enough to say that it is busy.
+// steps so far took long enough to show that it is busy.
 const (
 	againEvery = 100 * time.Millisecond
 	lateFor    = 20 * time.Second
@@ -147,7 +147,7 @@ func (s *Step) mayRepeat(got *answer) bool {
 	return s.Sleep > 0 && (strings.HasPrefix(s.Do, "GET ") || got.status >= http.StatusBadRequest)
 }
 
-// send sends the request of a step, and waits before that: as long as the step says, or for another time.
+// send sends the request of a step, and waits before that: as long as the step asks, or for another time.
 func send(ctx context.Context, srv Server, step *Step, vars map[string]string, instead time.Duration) (*answer, error) {
 	if instead == 0 {
 		instead = time.Duration(step.Sleep * float64(time.Second))
@@ -310,8 +310,8 @@ func (s *Step) waits() time.Duration {
 // lasts returns the duration of a watch.
 var lasts = regexp.MustCompile(`[?&]timeoutSeconds=(\d{1,6})(&|$)`)
 
-// readEvents reads the events of a step. Those that are wanted may take a while; that no
-// more come is seen in the time that the step says.
+// readEvents reads the events of a step. Expected ones may take a while; within the time of the step
+// no others may come.
 func readEvents(r io.Reader, step *Step, limit *time.Timer) any {
 	silence := step.silence()
 	wanted, _ := step.Want.Body.([]any)

@@ -165,8 +165,8 @@ func (s *Scenario) NamespaceName() string {
 	return string(out)
 }
 
-// Waits returns how long a replay of the scenario waits at most: before steps, and for what
-// watches may still say.
+// Waits returns how long a replay of the scenario waits at most: before steps, and for
+// further events of watches.
 func (s *Scenario) Waits() time.Duration {
 	var seconds float64
 	for i := range s.Steps {

@@ -96,7 +96,7 @@ func (m module) tool(t *testing.T, dir string, args ...string) []byte {
 	return out
 }
 
-// run runs the tests with a folder of programs, and says what they cost.
+// run runs the tests with a folder of programs, and returns their cost.
 func (s suite) run(assets string) (cost, []byte, error) {
 	cmd := exec.Command(s.binary, append([]string{"-test.timeout=15m"}, s.args...)...)
 	cmd.Dir = s.dir

@@ -4,7 +4,7 @@
 // asked for by rowlock's. `make long` runs it.
 //
 // With ROWLOCK_STOCK_ASSETS, a folder with kube-apiserver, etcd and kubectl of the same
-// release, it runs each suite with those too, and says what both took.
+// release, it runs each suite with those too, and reports the cost of both.
 package suites
 
 import (
@@ -103,5 +103,5 @@ func runAll(t *testing.T, suites []suite, assets string) (sum cost, failed int) 
 	return sum, failed
 }
 
-// tail returns the end of what a suite printed, which says what failed.
+// tail returns the end of a suite's output, which names the failures.
 func tail(out []byte) []byte { return out[max(0, len(out)-20_000):] }
