@@ -68,7 +68,7 @@ func TestNameless(t *testing.T) {
 	}
 }
 
-// TestComplaint: what does not work is said once, and again when it has worked in
+// TestComplaint: a failure is logged once, and again after a success in
 // between, but not more often than once a minute.
 func TestComplaint(t *testing.T) {
 	now, said := time.Now(), 0

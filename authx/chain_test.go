@@ -153,7 +153,7 @@ func (l lists) RulesFor(context.Context, *authx.Identity, string) ([]authx.Resou
 	return nil, nil, l.err != nil, l.err
 }
 
-// TestRulesProblems: what several authorizers could not list is said once, without nested brackets.
+// TestRulesProblems: the problems of several authorizers are reported once, without nested brackets.
 func TestRulesProblems(t *testing.T) {
 	hook := lists{errors.New("webhook authorizer does not support user rule resolution")}
 	rbac := lists{authx.Problems{"role a not found", "role b not found", "role a not found"}}

@@ -59,7 +59,7 @@ func handshake(t *testing.T, config *tls.Config, shown tls.Certificate) (named [
 			return &shown, nil
 		}})
 		if client.HandshakeContext(t.Context()) == nil {
-			_, _ = client.Read(make([]byte, 1)) // TLS 1.3 tells of a refusal after the client's end of the handshake
+			_, _ = client.Read(make([]byte, 1)) // with TLS 1.3 the refusal arrives after the client's end of the handshake
 		}
 	}()
 	err = tls.Server(ours, config).HandshakeContext(t.Context())

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// dialRaw speaks HTTP/1.1 with a server as no client library would.
+// dialRaw sends a request over HTTP/1.1 that no client library would send.
 func dialRaw(t *testing.T, s *servertest.Server, text string) (*http.Response, string) {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.URL, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
@@ -103,8 +103,8 @@ func TestSmuggledIdentity(t *testing.T) {
 	}
 }
 
-// TestLyingServer: what a server answers instead of an answer costs what is promised, and
-// tells clients nothing about this one.
+// TestLyingServer: invalid answers of an aggregated server cost no more than the bounds, and
+// reveal nothing about this one to clients.
 func TestLyingServer(t *testing.T) {
 	flooded := make(chan struct{}, 1)
 	b := startBehind(t, func(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestMetricsOfAPIServices: the series of aggregated versions go with their APIServices, also where nobody reads metrics.
+// TestMetricsOfAPIServices: the series of aggregated versions go with their APIServices, even if no client reads metrics.
 func TestMetricsOfAPIServices(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{"1.32", "1.36"} {

@@ -21,10 +21,10 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// behind is an aggregated server: what it is asked below a version it answers as a test says.
+// behind is an aggregated server: a test sets its answers to requests below a version.
 type behind struct {
 	*httptest.Server
-	down  atomic.Bool // it refuses to say what it serves
+	down  atomic.Bool // it refuses discovery
 	asked atomic.Int32
 	seen  atomic.Pointer[http.Request]
 }
@@ -52,7 +52,7 @@ func startBehind(t *testing.T, answer http.HandlerFunc) *behind {
 
 func (b *behind) port() string { return strconv.Itoa(b.Listener.Addr().(*net.TCPAddr).Port) }
 
-// register tells a server of it, and waits until it is available.
+// register creates its APIService in a server, and waits until it is available.
 func (b *behind) register(t *testing.T, s *servertest.Server) {
 	t.Helper()
 	s.Must("POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"behind"},"spec":{"type":"ExternalName","externalName":"localhost"}}`)

@@ -64,7 +64,7 @@ func TestHeadersOfAggregatedServer(t *testing.T) {
 		t.Error("a header of the early word is in the answer")
 	}
 
-	// Another server of the cluster says what it believes.
+	// Another server of the cluster publishes its settings.
 	s.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"kube-system"}}`)
 	s.Do("DELETE", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", "")
 	s.Must("POST", "/api/v1/namespaces/kube-system/configmaps", `{"metadata":{"name":"extension-apiserver-authentication"},"data":{"requestheader-username-headers":"[\"X-Site-User\",\"\"]",
@@ -112,7 +112,7 @@ func TestAPIServicesStay(t *testing.T) {
 }
 
 // TestLocalAPIServiceStaysAvailable: the condition of a version that this server serves comes
-// back as often as somebody takes it away.
+// back whenever a client removes it.
 func TestLocalAPIServiceStaysAvailable(t *testing.T) {
 	s := servertest.Start(t)
 	const at = "/apis/apiregistration.k8s.io/v1/apiservices"

@@ -16,7 +16,7 @@ import (
 )
 
 // TestAuditedLarge: answers that are compressed, whole or in pieces, are in their events as any others
-// are; one that is larger than an event may hold is left out, and the event says so.
+// are; one that is larger than an event may hold is left out, which the event notes.
 func TestAuditedLarge(t *testing.T) {
 	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: None, verbs: [create]}\n- {level: RequestResponse, omitStages: [RequestReceived], resources: [{resources: [configmaps]}]}\n- {level: Metadata}"))
 	if err != nil {
@@ -92,8 +92,8 @@ func TestAuditedLarge(t *testing.T) {
 	}
 }
 
-// TestAuditedElsewhere: what an aggregated server answers is in no event of this one; what this one
-// says in its place is.
+// TestAuditedElsewhere: answers of an aggregated server are in no event of this one; answers of this one
+// in its place are.
 func TestAuditedElsewhere(t *testing.T) {
 	b := startBehind(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

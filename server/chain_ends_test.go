@@ -104,7 +104,7 @@ func filtered(t *testing.T) (*Server, *output) {
 	return s, to
 }
 
-// lasting returns how many requests the metric says last.
+// lasting returns the number of long-running requests in the metric.
 func (s *Server) lasting(t *testing.T) (n float64) {
 	t.Helper()
 	families, err := s.Metrics.Registry.Gather()

@@ -64,7 +64,7 @@ func TestPlainClients(t *testing.T) {
 	servertest.Eventually(t, func() bool { return s.Do("GET", "/api/v1/namespaces/empty", "").Code == http.StatusNotFound })
 }
 
-// plainly does with a resource what discovery says can be done.
+// plainly uses a resource with the verbs in discovery.
 func plainly(t *testing.T, s *servertest.Server, root string, r metav1.APIResource) {
 	t.Helper()
 	all, some := root+"/"+r.Name, root+"/"+r.Name
@@ -101,7 +101,7 @@ func plainly(t *testing.T, s *servertest.Server, root string, r metav1.APIResour
 			t.Errorf("DELETE %s: %d %s", path, w.Code, w.Body)
 		}
 	}
-	if can("create") && !can("list") { // a review, a binding: what is missing in it is a fault of the client
+	if can("create") && !can("list") { // a review, a binding: a missing field is a fault of the client
 		if w := s.Do("POST", some, `{}`); w.Code == http.StatusNotFound || w.Code == http.StatusMethodNotAllowed || w.Code == http.StatusInternalServerError {
 			t.Errorf("POST %s: %d %s", some, w.Code, w.Body)
 		}

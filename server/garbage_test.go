@@ -59,7 +59,7 @@ func pathOf(apiVersion, kind, namespace, name string) string {
 	return path
 }
 
-// make makes an object, with finalizers and references to owners, and says what refers to it.
+// make creates an object, with finalizers and references to owners, and returns a reference to it.
 func (y *yard) make(apiVersion, kind, namespace, name string, more ...any) metav1.OwnerReference {
 	y.t.Helper()
 	obj := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
@@ -108,8 +108,8 @@ func (y *yard) get(name string) *corev1.ConfigMap {
 	return &obj
 }
 
-// eventually waits until the ConfigMaps that there are, are these. Each may say after a colon
-// the names of its owners.
+// eventually waits until exactly these ConfigMaps exist. The names of an object's owners may follow
+// after a colon.
 func (y *yard) eventually(want ...string) {
 	y.t.Helper()
 	slices.Sort(want)
@@ -384,7 +384,7 @@ func TestOwnersThatAreNotServed(t *testing.T) {
 	y.make("example.com/v1", "Toy", "yard", "child", blocking(parent))
 	y.config("last")
 	y.eventually("of-toy:owner", "parent", "last")
-	// That a Toy without its owner goes shows that the collector has heard of the others.
+	// The deletion of a Toy without its owner shows that the collector has seen the others.
 	absent := parent
 	absent.UID = "absent"
 	y.make("example.com/v1", "Toy", "yard", "astray", absent)
@@ -401,8 +401,8 @@ func TestOwnersThatAreNotServed(t *testing.T) {
 	}
 	for round := range 2 {
 		serve(false)
-		// What goes while the other end of a reference cannot be seen shows that the collector has
-		// heard of the rest too.
+		// A deletion while the other end of a reference is invisible shows that the collector has
+		// seen the rest too.
 		gone := y.config(fmt.Sprint("gone", round))
 		y.config(fmt.Sprint("with", round), gone)
 		if round == 1 {

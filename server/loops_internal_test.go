@@ -84,8 +84,8 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// A loop that fails ends all others; what a loop says because it was ended counts only
-// where it writes.
+// TestLoopsEndTogether: a loop that fails ends all others; the error of a loop that was ended counts only
+// if it writes.
 func TestLoopsEndTogether(t *testing.T) {
 	s := unstarted(t, controllers.Config{})
 	failure, late := errors.New("failed"), errors.New("could not write")

@@ -143,7 +143,7 @@ func TestPodsGoFirst(t *testing.T) {
 		call("GET", "/api/v1/namespaces/goner", nil, &ns)
 		return len(ns.Status.Conditions) > 0
 	})
-	for _, c := range ns.Status.Conditions { // as a stock controller, which says nothing of Pods
+	for _, c := range ns.Status.Conditions { // like a stock controller, which does not mention Pods
 		if c.Status != corev1.ConditionFalse {
 			t.Errorf("%+v", c)
 		}

@@ -25,8 +25,8 @@ const documentsFile = "../e2e/testdata/releases/documents.txt.gz"
 
 const discovered = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// TestDocumentsOfReleases: discovery and OpenAPI of each release are those of a stock server, but for what
-// tolerated says.
+// TestDocumentsOfReleases: discovery and OpenAPI of each release are those of a stock server, except for
+// the differences in tolerated.
 func TestDocumentsOfReleases(t *testing.T) {
 	if dir := os.Getenv("ROWLOCK_RELEASE_DOCUMENTS"); dir != "" {
 		writeDocuments(t, dir)
@@ -97,7 +97,7 @@ var later = map[string]release.Version{
 // shards is the parameter of lists that came with release 1.36.
 const shards = `{"in":"query","name":"shardSelector","type":"string","uniqueItems":true},`
 
-// own are lines of what only this server has, and what a stock server says of versions that it does not serve.
+// own matches lines that only this server has, and those of a stock server about versions that it does not serve.
 var own = regexp.MustCompile(`history\.rowlock\.dev|dev\.rowlock\.history|meta\.v1\.(DeleteOptions|WatchEvent) x-kubernetes-group-version-kind `)
 
 func tolerated(v release.Version, line string, stock bool) bool {

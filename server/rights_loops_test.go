@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// racing lets somebody in before each write of a controller.
+// racing makes a concurrent write before each write of a controller.
 type racing struct {
 	reconcile.API
 	before func()

@@ -202,7 +202,7 @@ func (m *matrix) cell(u user, f *form) {
 	m.undo(changes)
 }
 
-// withUIDs returns the objects of the resource whose UID an answer tells.
+// withUIDs returns the objects of the resource whose UID is in an answer.
 func (m *matrix) withUIDs(answer string) (list []string) {
 	for _, at := range []string{"a/x", "a/y", "b/x"} {
 		namespace, short, _ := strings.Cut(at, "/")
@@ -217,8 +217,8 @@ func (m *matrix) withUIDs(answer string) (list []string) {
 	return list
 }
 
-// describe tells changes of objects; what belongs to one (claims, the endpoints of a
-// service) goes with it.
+// describe lists changes of objects; rows that belong to one (claims, the endpoints of a
+// service) are omitted.
 func describe(changes []sqlstore.Change) (list []string) {
 	for i := range changes {
 		ch := &changes[i]

@@ -145,7 +145,7 @@ type closedSealer struct {
 	away atomic.Bool
 }
 
-// unreachable says it in a plugin's words alone.
+// unreachable returns the text of a plugin alone.
 type unreachable struct{}
 
 func (unreachable) Error() string        { return "rpc error: nobody answers" }
@@ -158,7 +158,7 @@ func (c *closedSealer) Seal(_ context.Context, key sqlstore.Key, plain []byte) (
 	return plain, nil
 }
 
-// TestStartWithoutKeys: a server whose keys are away starts, and tells what it lacks.
+// TestStartWithoutKeys: a server whose keys are unavailable starts, and reports what it lacks.
 func TestStartWithoutKeys(t *testing.T) {
 	keys, log := &closedSealer{}, &syncBuffer{}
 	keys.away.Store(true)

@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// While somebody holds the Lease of kube-controller-manager, its work is not done here; when
-// it is given up, it is.
+// TestControllersStandBack: while another process holds the Lease of kube-controller-manager, its controllers do not run here; when
+// the Lease is released, they do.
 func TestControllersStandBack(t *testing.T) {
 	s := servertest.Start(t, quickly)
 	ctx := context.Background()

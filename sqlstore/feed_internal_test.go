@@ -31,7 +31,7 @@ func BenchmarkFeed(b *testing.B) {
 					batch = append(batch, w)
 					go func() { <-w.done }()
 				}
-				time.Sleep(time.Duration(len(batch)) * time.Microsecond) // they wait by now
+				time.Sleep(time.Duration(len(batch)) * time.Microsecond) // they wait meanwhile
 				b.StartTimer()
 				if err := f.take(b.Context(), batch); err != nil {
 					b.Fatal(err)

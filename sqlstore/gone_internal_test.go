@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// goneDriver cannot find out what became of a commit, as the file is gone, until enough
-// says that it was asked enough.
+// goneDriver cannot find out what became of a commit, because the file is gone, until it was called
+// enough times.
 type goneDriver struct {
 	noDriver
 	asked  int

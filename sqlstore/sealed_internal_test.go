@@ -34,7 +34,7 @@ func TestAttachSealed(t *testing.T) {
 	}
 }
 
-// slowSealer takes a while by its clock to say no.
+// slowSealer takes a while of its clock to refuse.
 type slowSealer struct {
 	now   time.Duration
 	takes time.Duration

@@ -142,7 +142,7 @@ func TestDeadIssuer(t *testing.T) {
 		write(waits)
 		<-asked // it is being taken over
 		write(correction)
-		// That the file which waits is refused would be the first to be heard.
+		// A refusal of the waiting file would be reported first.
 		if ok := next(); ok != (correction != "nonsense") {
 			t.Errorf("%q: %v", correction, ok)
 		}

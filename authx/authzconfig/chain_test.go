@@ -50,7 +50,7 @@ func chain(t *testing.T, text string) *authzconfig.Chain {
 	return c
 }
 
-// say starts a webhook with one answer for all, and returns its kubeconfig.
+// say starts a webhook that gives every request one answer, and returns its kubeconfig.
 func say(t *testing.T, code int, status string) string {
 	t.Helper()
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -257,7 +257,7 @@ func TestReload(t *testing.T) {
 		log string
 	}
 	reloads := make(chan reload, 10)
-	log := &strings.Builder{} // of the loop, which tells of reloads too
+	log := &strings.Builder{} // of the loop, which logs reloads too
 	c.Path, c.Every, c.Log = path, 5*time.Millisecond, slog.New(slog.NewTextHandler(log, nil))
 	c.Reloaded = func(ok bool, _ time.Time) {
 		reloads <- reload{ok, log.String()}

@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/authx/bootstrap"
 )
 
-// FuzzToken: of all tokens one is good, and what its Secret says of groups gives no
-// more than bootstrappers may have.
+// FuzzToken: exactly one token is valid, and the groups of its Secret are limited to those
+// that bootstrappers may have.
 func FuzzToken(f *testing.F) {
 	const good = "abcdef.0123456789abcdef"
 	f.Add(good, "system:bootstrappers:a", "")

@@ -32,7 +32,7 @@ func TestVet(t *testing.T) {
 		"v.matches('^[a-z]{1,63}$') && v.all(k, {k: 1}.size() == 1)":                                                            "",
 		"v in [" + strings.Repeat("'a', ", 4000) + "{'a': 1}]":                                                                  "",
 		strings.Repeat("v.spec.containers.exists(c, c.name == 'a' && c.ports.size() == 3) || ", 300) + "{'a': 'b'}.size() == 1": "",
-		strings.Repeat("{", 300_000): "", strings.Repeat("{", 3_000_000): "", // the compiler says so
+		strings.Repeat("{", 300_000): "", strings.Repeat("{", 3_000_000): "", // the compiler reports it
 	} {
 		got := ""
 		if err := meter.Vet(text); err != nil {

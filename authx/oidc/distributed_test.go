@@ -200,7 +200,7 @@ func TestEndlessDiscovery(t *testing.T) {
 	}
 }
 
-// TestDiscoveryURL: the document is found where the configuration says, and has to be
+// TestDiscoveryURL: the document is at the configured URL, and has to be
 // of the issuer.
 func TestDiscoveryURL(t *testing.T) {
 	s := newIssuer(t)

@@ -331,7 +331,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestCredentialID: the identifier of a token is kept, where it is a text that says something.
+// TestCredentialID: the identifier of a token is kept if it is a non-empty string.
 func TestCredentialID(t *testing.T) {
 	s := newIssuer(t)
 	for _, a := range []*oidc.Authenticator{
@@ -405,7 +405,7 @@ func TestUserRules(t *testing.T) {
 	}
 }
 
-// TestDial: discovery and keys are fetched through the connections that a provider says.
+// TestDial: discovery and keys are fetched through the dialer of the provider.
 func TestDial(t *testing.T) {
 	s := newIssuer(t)
 	real := s.Listener.Addr().String()

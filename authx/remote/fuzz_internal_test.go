@@ -27,7 +27,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzKubeconfig: whatever the file says, a service without an address is none.
+// FuzzKubeconfig: whatever the file contains, a service without an address is refused.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte("clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1/x'}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\ncurrent-context: c\n"))
 	f.Add([]byte("{}"))

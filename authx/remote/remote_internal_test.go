@@ -104,7 +104,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestRecovery: a service that comes back while it is asked has its say.
+// TestRecovery: the answer of a service that recovers during the retries counts.
 func TestRecovery(t *testing.T) {
 	left := 3
 	s, _ := service(t, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {

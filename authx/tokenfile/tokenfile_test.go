@@ -32,7 +32,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestRemarks: what does not count is said, once, by its line and without its token.
+// TestRemarks: an ignored row is logged once, with its line and without its token.
 func TestRemarks(t *testing.T) {
 	a, err := parse(strings.NewReader("tok1,ann,1\n,bob,2\ntok3,,3\ntok1,eve,4\ntok5,fay,5,a,system:masters\n"))
 	if err != nil {

@@ -54,7 +54,7 @@ func crowd(t *testing.T) (*Authenticator, *slow, *atomic.Int64) {
 }
 
 // TestFlood: of many different tokens few are sent to the webhook at once, one source takes
-// few of the places, and a request without a place gets an error that says so, and not that the token is bad.
+// few of the places, and a request without a place gets an error about that, not one about its token.
 func TestFlood(t *testing.T) {
 	a, s, refused := crowd(t)
 	var wg sync.WaitGroup

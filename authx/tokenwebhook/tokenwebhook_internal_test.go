@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx/remote/remotetest"
 )
 
-// service answers as answer says and counts how often it is asked.
+// service sends the results of answer, and counts the requests.
 type service struct {
 	answer func(r *authenticationv1.TokenReview) (code int, body string)
 	asked  int
@@ -118,8 +118,8 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
-// TestTokensEnd: an answer about a token that says when it ends is not remembered
-// beyond that.
+// TestTokensEnd: an answer about a token with an expiry is not cached
+// beyond it.
 func TestTokensEnd(t *testing.T) {
 	s := &service{answer: status("v1", `{"authenticated":true,"user":{"username":"jane"}}`)}
 	a := start(t, s, "v1")

@@ -45,7 +45,7 @@ func folder(t *testing.T) (dir string, write func(name, text string) string) {
 	}
 }
 
-// TestEveryFileFlag: what is wrong with a file stops the start with one error that names
+// TestEveryFileFlag: a fault of a file stops the start with one error that names
 // the flag and the file, whichever flag and fault it is.
 func TestEveryFileFlag(t *testing.T) {
 	dir, write := folder(t)

@@ -111,7 +111,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// counted returns a server that says it has n objects, and its kubeconfig. Its lists end earlier.
+// counted returns a server that reports n objects, and its kubeconfig. Its lists end earlier.
 func counted(t *testing.T, n int) (kubeconfig string) {
 	t.Helper()
 	answers := map[string]string{

@@ -90,8 +90,8 @@ func TestUsages(t *testing.T) {
 	look(history.PluginCommand())
 }
 
-// TestCommandLineErrors: errors about the command line say what was meant, what is valid, and
-// where help is.
+// TestCommandLineErrors: errors about the command line suggest the likely command or flag, list valid values, and
+// name the command for help.
 func TestCommandLineErrors(t *testing.T) {
 	serve := func(flag string) []string { return []string{"serve", "--data-dir=" + t.TempDir(), flag} }
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ func FuzzPartial(f *testing.F) {
 		}
 		var want, got any
 		if m, ok := object["metadata"]; ok && stdjson.Unmarshal(m, &want) == nil && stdjson.Unmarshal(partial["metadata"], &got) == nil {
-			// Which of several fields of one name counts is not said; objects that are kept have one.
+			// Which of several fields of one name counts is undefined; stored objects have one.
 			if count(data, "metadata") == 1 && !reflect.DeepEqual(want, got) {
 				t.Fatalf("%q gives %q", data, out)
 			}

@@ -60,7 +60,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestDeep: YAML does not grow with the square of an object's depth, and says the same.
+// TestDeep: YAML does not grow with the square of an object's depth, and has the same content.
 func TestDeep(t *testing.T) {
 	const depth = 2000
 	object := strings.Repeat(`{"a":`, depth) + `[1,"x"]` + strings.Repeat(`}`, depth)

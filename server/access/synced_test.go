@@ -53,7 +53,7 @@ func (l *log) set(storage, namespace, name string, obj any) sqlstore.Change {
 		row.Value = []byte(v)
 	default:
 		var err error
-		// What is stored says what it is; some tests here store objects without metadata.
+		// Stored objects have a kind; some tests here store objects without metadata.
 		o := v.(kinds.Object)
 		o.GetObjectKind().SetGroupVersionKind(l.catalogue.ByStorage(storage).Storage.GVK)
 		o.SetNamespace(namespace)
@@ -142,7 +142,7 @@ func TestRulesFollowTheCache(t *testing.T) {
 	}
 }
 
-// A role is narrowed before somebody new is bound to it, over and over, in batches as other
+// A role is narrowed before another user is bound to it, over and over, in batches as other
 // servers' writes come. No user may ever use the wide role by the new binding.
 func TestDecisionsSeeOneMoment(t *testing.T) {
 	l := newLog(t)

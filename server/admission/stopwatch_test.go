@@ -34,7 +34,7 @@ func (l *ledger) Step(phase string, op admission.Operation, rejected bool) admis
 	return l.Plugin("step", phase, op, rejected)
 }
 
-// picky refuses what is named bad.
+// picky refuses objects that are named bad.
 type picky string
 
 func (p picky) Name() string                   { return string(p) }

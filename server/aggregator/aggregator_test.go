@@ -172,7 +172,7 @@ func bundleOf(c *tls.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 }
 
-// extension is a server that tells what it was sent.
+// extension is a server that answers with the request that it received.
 type extension struct {
 	*httptest.Server
 	cert        *tls.Certificate
@@ -275,7 +275,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestUnreachable: why a server cannot be reached, and the condition that says so.
+// TestUnreachable: reasons why a server cannot be reached, and their conditions.
 func TestUnreachable(t *testing.T) {
 	var served atomic.Int32
 	e := newExtension(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })

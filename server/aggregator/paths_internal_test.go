@@ -87,7 +87,7 @@ func TestWhatServersReadIsAuthorized(t *testing.T) {
 		for range r.IntN(10) {
 			p += pieces[r.IntN(len(pieces))]
 		}
-		if strays(http.MethodGet, p) || read(p).odd != "" { // what is odd is refused before
+		if strays(http.MethodGet, p) || read(p).odd != "" { // odd paths are refused before
 			kept++
 			continue
 		}

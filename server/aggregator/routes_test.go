@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// routed is a world whose Services are found by what is in its cache, and which counts how
+// routed is a world that finds Services in its cache, and counts how
 // often one is read.
 type routed struct {
 	*world
@@ -108,7 +108,7 @@ func TestRoutes(t *testing.T) {
 				}
 			}
 			at(`service "s" not found`, 1)
-			at(`service "s" not found`, 1) // nothing is kept of what is not there
+			at(`service "s" not found`, 1) // a missing Service is not cached
 			w.cacheService(serviceAt("10.0.0.1", 443))
 			if !direct {
 				at("10.0.0.1:443", 1)

@@ -146,7 +146,7 @@ func TestRoomBeforeConversions(t *testing.T) {
 	}
 }
 
-// waiting is a context that tells when somebody begins to wait for its end.
+// waiting is a context that reports when a goroutine begins to wait for its end.
 type waiting struct {
 	context.Context
 	begun func()

@@ -28,7 +28,7 @@ func TestLineAndShortAnswers(t *testing.T) {
 				in[p] = true
 			}()
 		}
-		// next ends all turns, and says how many others have one then.
+		// next ends all turns, and returns how many others then begin.
 		next := func() int {
 			synctest.Wait()
 			mu.Lock()

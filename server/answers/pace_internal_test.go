@@ -53,7 +53,7 @@ func TestPaced(t *testing.T) {
 		t.Error("the turn is kept")
 	}
 	var all []*fair.Place
-	for range 1000 { // more than there are processors, until somebody has to wait
+	for range 1000 { // more than there are processors, until one has to wait
 		soon, end := context.WithTimeout(ctx, time.Millisecond)
 		place, err := line.gate.Enter(soon, "a", 0)
 		end()

@@ -106,7 +106,7 @@ func TestPanicWhileMeasuring(t *testing.T) {
 	t.Errorf("there was no panic, but %v", err)
 }
 
-// TestSizeThatChanges: an answer that would not be what its head says is broken off.
+// TestSizeThatChanges: an answer that would contradict its header is aborted.
 func TestSizeThatChanges(t *testing.T) {
 	k := allKinds(t)[0]
 	p := manyOf(k, 3)

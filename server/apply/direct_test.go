@@ -97,7 +97,7 @@ func compareLibrary(t *testing.T, r *kinds.Resource, current, body []byte, got r
 	}
 }
 
-// sameQuantity compares what is encoded: a quantity remembers its text or not.
+// sameQuantity compares the encodings: a quantity may or may not cache its text.
 var sameQuantity = cmp.Comparer(func(a, b resource.Quantity) bool { return a.String() == b.String() })
 
 func treeOf(t *testing.T, obj any) (tree any) {
@@ -283,7 +283,7 @@ func TestRearrange(t *testing.T) {
 		}
 		wanted := some(types)
 		change := some(types)
-		if rnd.Intn(4) > 0 { // what is in the patch follows the order
+		if rnd.Intn(4) > 0 { // the items of the patch follow the order
 			change = slices.DeleteFunc(slices.Clone(wanted), func(string) bool { return rnd.Intn(2) == 0 })
 		}
 		body := `{"status":{"conditions":` + list(change) + `}}`

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/audit"
 )
 
-// TestTruncate: an event that is too large loses its bodies, and says so; one that is
+// TestTruncate: an event that is too large loses its bodies, and is marked; one that is
 // too large without them is lost.
 func TestTruncate(t *testing.T) {
 	body := `"requestObject":{"data":"` + strings.Repeat("x", 2000) + `"},`
@@ -61,7 +61,7 @@ func TestBatchesAreCut(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.Run(ended); err != nil { // sends what is left
+	if err := b.Run(ended); err != nil { // sends the rest
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(s.batches)

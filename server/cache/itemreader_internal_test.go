@@ -37,7 +37,7 @@ func TestLongHead(t *testing.T) {
 	}
 }
 
-// TestFiledHead: a file whose object begins later than an item can say is refused.
+// TestFiledHead: a file whose object begins at a larger offset than an item can hold is refused.
 func TestFiledHead(t *testing.T) {
 	meta := (&metadata.Meta{}).AppendPacked(nil, false)
 	for head, ok := range map[int]bool{mostHead: true, mostHead + 1: false} {

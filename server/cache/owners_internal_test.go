@@ -42,8 +42,8 @@ func packedIn(t testing.TB, it *Item, room *packRoom) *Item {
 	return it
 }
 
-// TestOwnerInfoOfPacked: a packed object says what it said before, and its value is not read for it
-// but where there are many owners.
+// TestOwnerInfoOfPacked: a packed object has the same owners as before, and its value is read for them
+// only if there are many.
 func TestOwnerInfoOfPacked(t *testing.T) {
 	var list []string
 	for i := range 40 {
@@ -87,8 +87,8 @@ func TestOwnerInfoOfPacked(t *testing.T) {
 	}
 }
 
-// TestOwnersInCommon: neighbours of one owner share what they say of it, and of their labels, and
-// where only one of both is the same they share that.
+// TestOwnersInCommon: neighbors share equal owners and labels, also
+// if only one of both is equal.
 func TestOwnersInCommon(t *testing.T) {
 	const one = `,"labels":{"a":"b"},"ownerReferences":[` + firstOwner + `]`
 	var room packRoom

@@ -94,7 +94,7 @@ func contents(b *body) []byte {
 	return b.plain()
 }
 
-// TestPackEndsWhileItRests: a round whose time has come packs nothing more, and says what it has done.
+// TestPackEndsWhileItRests: a round whose time has come packs nothing more, and reports what it has packed.
 func TestPackEndsWhileItRests(t *testing.T) {
 	const size = 2000
 	c := roomy(1200, size, 1<<20)

@@ -193,7 +193,7 @@ func TestWatchProperties(t *testing.T) {
 			after := int64(r.IntN(total))
 			stop := after + int64(r.IntN(total))/2
 			wg.Go(func() {
-				// Some start in the past, some wait for what is to come.
+				// Some start in the past, some wait for future events.
 				if k == 0 {
 					_ = c.WaitFor(ctx, min(after+200, total))
 				}
@@ -326,8 +326,8 @@ func takeAll(t *testing.T, w *cache.Watcher) (events int, err error) {
 	}
 }
 
-// TestLateWatcherCatchesUp: who takes nothing for a while misses nothing that is recent,
-// and who is still sent what there was, nothing at all.
+// TestLateWatcherCatchesUp: a watcher that takes nothing for a while misses no recent event,
+// and one that still sends its initial objects misses none at all.
 func TestLateWatcherCatchesUp(t *testing.T) {
 	for _, c := range []struct {
 		name   string

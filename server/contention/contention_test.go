@@ -20,7 +20,7 @@ func loser(l *contention.Queues) *contention.Writer {
 	return &w
 }
 
-// try has a writer try in a goroutine of its own and tells when it may.
+// try calls Try in a goroutine of its own; the channel receives the result.
 func try(ctx context.Context, w *contention.Writer, pinned bool) <-chan error {
 	may := make(chan error, 1)
 	go func() { may <- w.Try(ctx, pinned) }()
@@ -119,7 +119,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestATurnEnds: a writer that dawdles does not hold the others up for ever, keeps its
+// TestATurnEnds: a slow writer does not delay the others forever, keeps its
 // place, and has twice the time in its next turn.
 func TestATurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestATurnEnds(t *testing.T) {
 }
 
 // TestUsersTakeTurns: others wait for only one of a user's many slow writers, and writers that come again and
-// again do not overtake it for ever.
+// again do not overtake it forever.
 func TestUsersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l contention.Queues

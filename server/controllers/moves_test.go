@@ -117,7 +117,7 @@ func TestMovedClockEndsRests(t *testing.T) {
 			func(w *controllertest.World, c *movable) func(context.Context) error {
 				g := &garbage.Collector{Base: c.base(w, rest), Catalogue: w.Catalogue}
 				return func(ctx context.Context) error {
-					_ = g.Run(ctx) // it says that ctx has ended
+					_ = g.Run(ctx) // the error is that of ctx
 					return nil
 				}
 			},

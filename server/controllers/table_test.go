@@ -49,7 +49,7 @@ func sorted(names []string) []string { return slices.Sorted(slices.Values(names)
 
 func TestWhichControllersRun(t *testing.T) {
 	always := []string{"customresourcedefinitions", "flowschemas", "apiservicechecks!", "apiservices"}
-	with := func(names ...string) []string { // those that can be on standby come with the one that says so
+	with := func(names ...string) []string { // those that can be on standby come with standby
 		return append(append([]string{"standby!"}, always...), names...)
 	}
 	usual := func(names ...string) []string {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestWrongClocks: whatever the clock said at a start and a look, when it is right again the
-// server is trusted by all that trusted it before, and clients keep their certificates.
+// TestWrongClocks: whatever the clock was at a start and a check, when it is right again all clients
+// trust the server as before, and keep their certificates.
 func TestWrongClocks(t *testing.T) {
 	now := time.Now()
 	for name, wrong := range map[string]time.Time{

@@ -77,7 +77,7 @@ func TestYears(t *testing.T) {
 	d := open(t, t.TempDir(), start)
 	type told struct {
 		at    time.Time
-		ends  time.Time // when what was newest then does
+		ends  time.Time // the expiry of the newest at that time
 		roots *x509.CertPool
 	}
 	var clients []told
@@ -124,8 +124,8 @@ func TestYears(t *testing.T) {
 	}
 }
 
-// TestSharedAuthority: what servers share is not replaced behind their backs, and what
-// somebody replaced it with is taken up.
+// TestSharedAuthority: a server does not replace files that servers share, and
+// adopts a replacement by an operator.
 func TestSharedAuthority(t *testing.T) {
 	now := time.Now()
 	d := open(t, t.TempDir(), now)

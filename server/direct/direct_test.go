@@ -56,7 +56,7 @@ func TestNobody(t *testing.T) {
 		}
 	}))
 	defer way.Close()
-	// What a client has in its own context says nothing.
+	// The client's own context has no effect.
 	resp, err := (&http.Client{Transport: way.As(nil)}).Get("http://host/")
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func TestGatesOff(t *testing.T) {
 	}
 }
 
-// TestRemovedBeta: from 1.33 on, the document that has all is given in version v2 alone, unless a gate says otherwise.
+// TestRemovedBeta: from 1.33 on, the aggregated document is served only in version v2, unless a gate enables v2beta1.
 func TestRemovedBeta(t *testing.T) {
 	const older, newer = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for _, c := range []struct {

@@ -67,8 +67,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// proxy answers CONNECT, and remembers for what it was asked. answer is what it says
-// instead of connecting; "" connects.
+// proxy answers CONNECT, and records the requests. It sends answer
+// instead of connecting, unless that is "".
 type proxy struct {
 	net.Listener
 	answer string
@@ -224,8 +224,8 @@ func TestThroughTLS(t *testing.T) {
 	try(t, selector(t, "{tcp: {url: 'https://"+plain.Addr().String()+"', "+conf+"}}"), echo(t))
 }
 
-// A proxy that refuses, breaks off or goes on talking fails the connection, and costs no
-// more than a bounded number of bytes; one that says nothing ends with the context.
+// TestBadProxies: a proxy that refuses, closes or sends without end fails the connection, at the cost of
+// a bounded number of bytes; one that sends nothing ends with the context.
 func TestBadProxies(t *testing.T) {
 	for _, c := range []struct{ answer, err string }{
 		{"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "code 403: 403 Forbidden"},

@@ -64,7 +64,7 @@ func throughGRPC(t *testing.T, a *agent) *egress.Selector {
 	return s
 }
 
-// A connection through konnectivity says and hears, and its tunnel ends with it, or with
+// TestThroughGRPC: a connection through konnectivity sends and receives, and its tunnel ends with it, or with
 // the refusal.
 func TestThroughGRPC(t *testing.T) {
 	a := &agent{ended: make(chan struct{}, 1)}

@@ -69,7 +69,7 @@ func term(holder string) *coordinationv1.LeaseSpec {
 	}
 }
 
-// next is term in a Lease that somebody else had.
+// next is term in a Lease that another holder had.
 func next(holder string) *coordinationv1.LeaseSpec {
 	l := term(holder)
 	l.LeaseTransitions = ptr.To[int32](3)

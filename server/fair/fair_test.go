@@ -236,7 +236,7 @@ func TestGateReturns(t *testing.T) {
 	})
 }
 
-// TestGateShare: one user never has the whole room, and a large request is not overtaken for ever.
+// TestGateShare: one user never has the whole room, and a large request is not overtaken forever.
 func TestGateShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, fair.Limits{Places: 100, Room: 40, Share: 20})
@@ -303,7 +303,7 @@ func TestGateGivenUp(t *testing.T) {
 }
 
 // TestGateTurnsEnd: a request that takes long, for whatever reason, does not keep others waiting, but keeps its room; and a
-// place stays empty for as long as the gate's owner says.
+// place stays empty for the time that the gate's owner sets.
 func TestGateTurnsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int64

@@ -22,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// stages keeps what each event says: its stage, code and user.
+// stages keeps the stage, code and user of each event.
 type stages struct {
 	seen []string
 	err  error

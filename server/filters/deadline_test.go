@@ -26,7 +26,7 @@ func TestAfterADeadline(t *testing.T) {
 			_, _ = io.WriteString(w, "begun;")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-			time.Sleep(5 * time.Millisecond) // the deadline has its say
+			time.Sleep(5 * time.Millisecond) // the deadline passes
 		}
 		fmt.Fprint(w, r.Context().Err())
 	}))

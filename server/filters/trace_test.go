@@ -18,8 +18,8 @@ type nobody struct{}
 
 func (nobody) Authenticate(*http.Request) (*authx.Authenticated, bool, error) { return nil, false, nil }
 
-// TestNotTraced: a request that is not sampled allocates nothing for traces that it might
-// have been part of, whatever a client says of its own.
+// TestNotTraced: a request that is not sampled allocates nothing for traces, whatever
+// trace context the client sends.
 func TestNotTraced(t *testing.T) {
 	endpoint, rate := "127.0.0.1:1", int32(1) // one request in a million: less than one allocation each
 	tracer, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{Exporter: otlp.Through(nil), Log: slog.New(slog.DiscardHandler)})

@@ -28,7 +28,7 @@ func newStore() *store {
 	return &store{cache: cache.NewWith(kinds.NewCatalogue(builtin.Resources()), cache.Config{RingEvents: 100}), live: map[sqlstore.Key]sqlstore.Row{}}
 }
 
-// change returns the next write of an object, whose data says its value; "" deletes it.
+// change returns the next write of an object with a value in its data; "" deletes it.
 func (s *store) change(storage, name, value string) sqlstore.Change {
 	s.last++
 	kind := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[storage]

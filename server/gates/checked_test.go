@@ -25,7 +25,7 @@ var leftOff = map[string]string{
 }
 
 // TestCheckedGatesAreKnown: the table has each gate that the code checks, since an unknown gate is off without an error. A gate that a
-// release removed is on there, or leftOff says why not. The gates with Switches are exactly those that the code checks,
+// release removed is on there, or leftOff gives the reason. The gates with Switches are exactly those that the code checks,
 // so that none of them escapes this test.
 func TestCheckedGatesAreKnown(t *testing.T) {
 	checked := checkedGates(t)

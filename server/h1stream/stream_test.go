@@ -109,7 +109,7 @@ func detach(t *testing.T, w http.ResponseWriter) wire.Stream {
 	return s
 }
 
-// asks sends a request and says whether its connection had served others.
+// asks sends a request and reports whether its connection had served others.
 func asks(t *testing.T, client *http.Client, url string) (resp *http.Response, reused bool) {
 	t.Helper()
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})

@@ -131,7 +131,7 @@ func (p *piped) said() (list []string, ended bool) {
 	}
 }
 
-// wants fails unless the server has said so.
+// wants fails unless the server has sent exactly that.
 func (p *piped) wants(when string, ended bool, want ...string) {
 	p.Helper()
 	got, end := p.said()

@@ -73,7 +73,7 @@ func TestChecks(t *testing.T) {
 		get(200, "/livez?exclude=etcd", "ok")
 		store.Store(true)
 
-		// Leaving: only /readyz says so.
+		// Leaving: only /readyz reports it.
 		c.Drain()
 		get(200, "/livez", "ok")
 		get(200, "/healthz", "ok")

@@ -142,7 +142,7 @@ func TestWithoutValue(t *testing.T) {
 	}
 }
 
-// TestUnfair: where requests are not classified the group that says how may be off.
+// TestUnfair: without flow control its API group may be disabled.
 func TestUnfair(t *testing.T) {
 	for _, asked := range []string{"api/ga=false", "api/all=false,batch/v1=true"} {
 		if _, err := kinds.Enable(release.Default, someResources(), pairs(asked), false, noGate); err != nil {

@@ -55,7 +55,7 @@ func TestRetired(t *testing.T) {
 	}
 }
 
-// TestLifecycle: a server that emulates a release warns of what is deprecated in the release of the binary.
+// TestLifecycle: a server that emulates a release warns of versions that are deprecated in the release of the binary.
 func TestLifecycle(t *testing.T) {
 	for text, want := range map[string][5]string{
 		"v1/Pod":       {},

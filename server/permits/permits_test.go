@@ -46,8 +46,8 @@ func covers(p permits.Permit, text string) bool {
 	return p.Covers(effects[f[0]], &permits.Target{Group: what[0], Resource: what[1], Subresource: what[2], Namespace: f[2], Name: f[3]})
 }
 
-// TestCovers says in full what each verb covers of a few targets: whatever is not
-// among them is not covered.
+// TestCovers lists in full what each verb covers of a few targets: everything else
+// is not covered.
 func TestCovers(t *testing.T) {
 	var targets []string
 	for _, what := range []string{

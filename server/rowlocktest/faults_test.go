@@ -83,7 +83,7 @@ func TestRules(t *testing.T) {
 	s.Allow("bob", "", rowlocktest.Rule("", []string{"*"}, "*"))
 	bob := s.As("bob")
 	bob.UserAgent = "bobs/1"
-	// fails says of each of n requests whether it failed.
+	// fails shows for each of n requests whether it failed.
 	fails := func(f rowlocktest.Fault, n int, try func() error) (said string) {
 		f.Effect = rowlocktest.Forbidden()
 		rule := s.Inject(f)

@@ -230,7 +230,7 @@ func TestKindsOfATest(t *testing.T) {
 	}
 }
 
-// TestRecording: the table says what a client did, what that changed, and how it was answered.
+// TestRecording: the table has the requests of a client, their changes and their answers.
 func TestRecording(t *testing.T) {
 	s := rowlocktest.Start(t)
 	cfg := s.Config()

@@ -59,7 +59,7 @@ func TestEveryDescriptionIsFound(t *testing.T) {
 	}
 }
 
-// wordless are the enumerations whose values no source says anything of.
+// wordless are the enumerations whose values no source describes.
 var wordless = []string{
 	"io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement operator",
 	"io.k8s.api.core.v1.AzureDiskVolumeSource cachingMode",

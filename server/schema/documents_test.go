@@ -114,7 +114,7 @@ func TestDocumentCaching(t *testing.T) {
 	}
 }
 
-// gnostic itself parses the JSON form; the protobuf form must say the same.
+// gnostic itself parses the JSON form; the protobuf form must have the same content.
 func TestSwaggerProtobuf(t *testing.T) {
 	d := documents()
 	text := get(t, d.ServeV2, "/openapi/v2", "Accept", "application/json")

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// slow has documents whose custom kinds are not made before the test says so.
+// slow has documents whose custom kinds are made only when the test allows it.
 type slow struct {
 	*schema.Documents
 	catalogue *kinds.Catalogue
@@ -144,8 +144,8 @@ func TestMakersMayLeave(t *testing.T) {
 	})
 }
 
-// TestTurnsOfWaiters: a user waits for a document no longer because another user, who wants many more, asked
-// for it first.
+// TestTurnsOfWaiters: a user waits for a document no longer because another user, who requests many more,
+// requested it first.
 func TestTurnsOfWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -224,7 +224,7 @@ func TestWaitersAreBounded(t *testing.T) {
 	})
 }
 
-// restless are servers whose documents are other ones each time that somebody asks.
+// restless are servers whose documents change with each request.
 type restless struct {
 	others
 	t    *testing.T

@@ -178,8 +178,8 @@ func TestOperationIDs(t *testing.T) {
 	}
 }
 
-// TestSelectableFields: the definitions of a custom kind and of its list say which
-// fields selectors of its version know, in both documents; others say nothing.
+// TestSelectableFields: the definitions of a custom kind and of its list name the selectable
+// fields of its version, in both documents; others do not.
 func TestSelectableFields(t *testing.T) {
 	custom := &kinds.Resource{
 		Group: "example.com", Version: "v1", Plural: "lamps", Kind: "Lamp", ListKind: "LampList", Schema: kinds.AsStored{}, Verbs: []string{"get", "list"},
@@ -236,7 +236,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestNamespaceDeletionAnswersAStatus: so a stock server says, of namespaces alone of the kinds
+// TestNamespaceDeletionAnswersAStatus: as in the documents of a stock server, and only for namespaces among the kinds
 // whose deletion answers the object.
 func TestNamespaceDeletionAnswersAStatus(t *testing.T) {
 	paths := swagger(t, documents())

@@ -45,7 +45,7 @@ func defined(t *testing.T, group, plural, kind, field string) []*kinds.Resource 
 	return d.Resources
 }
 
-// describing makes documents of a catalogue; whole: without the function that tells schemas apart.
+// describing makes documents of a catalogue; whole: without the function that compares schemas.
 func describing(c *kinds.Catalogue, whole bool) *schema.Documents {
 	d := schema.NewDocuments(c, "v1.32.0")
 	d.CustomSchema = func(r *kinds.Resource) json.RawMessage {
@@ -63,7 +63,7 @@ func describing(c *kinds.Catalogue, whole bool) *schema.Documents {
 	return d
 }
 
-// TestPartsAreTheWhole: the document of version 2 says the same whether it is put together of
+// TestPartsAreTheWhole: the document of version 2 is the same whether it is assembled from
 // parts or made as a whole, also after a definition was changed, added and removed.
 func TestPartsAreTheWhole(t *testing.T) {
 	lamps, boats := defined(t, "example.com", "lamps", "Lamp", "color"), defined(t, "sea.example.com", "boats", "Boat", "sail")

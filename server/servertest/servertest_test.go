@@ -63,7 +63,7 @@ var played = regexp.MustCompile(`servertest\.Recorded\(t((?:, "[^"]+")+)\)`)
 var promise = regexp.MustCompile(`recorded answers that come back the same: (\d+) of (\d+)`)
 
 // TestEveryRecordingIsPlayed: each scenario is replayed by a package in its own process, or by the built
-// binary if outside.txt says why that cannot be. Of each package's, one is replayed by the binary too. So all
+// binary if outside.txt gives a reason. Of each package's, one is replayed by the binary too. So all
 // steps of all scenarios get the same answers, as README.md promises.
 func TestEveryRecordingIsPlayed(t *testing.T) {
 	const folder = "../../e2e/testdata/parity"

@@ -109,7 +109,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// Nothing that a client sends gets its request traced, and what is not traced costs nothing.
+// TestSampledOut: no client can have its requests traced, and an untraced request costs nothing.
 func TestSampledOut(t *testing.T) {
 	tr := tracer(t, "127.0.0.1:1", 0)
 	if tr.Sample() || (*tracing.Tracer)(nil).Sample() {
@@ -218,7 +218,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A collector that answers nothing delays no request: what is more than the queue holds is lost.
+// TestCollectorThatStalls: a collector that does not answer delays no request: spans beyond the queue are lost.
 func TestCollectorThatStalls(t *testing.T) {
 	c := tracingtest.Start(t)
 	release := c.Hold()

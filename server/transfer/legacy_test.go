@@ -94,7 +94,7 @@ func TestLostFields(t *testing.T) {
 	}
 }
 
-// TestReasonsQuoteNothing: of a value that cannot be read, reasons say names and numbers.
+// TestReasonsQuoteNothing: the reasons for an unreadable value contain only names and numbers of it.
 func TestReasonsQuoteNothing(t *testing.T) {
 	const head = `{"kind":%q,"apiVersion":%q,"metadata":{"name":"x","namespace":"a"%s}%s}`
 	for _, c := range []struct{ key, kind, version, metadata, rest string }{

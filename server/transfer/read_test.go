@@ -148,7 +148,7 @@ func same(t *testing.T, r *kinds.Resource, obj kinds.Object, stored []byte) {
 	}
 }
 
-// normal returns the tree of an object, without empty values: neither Protobuf nor a stock server's store tells
+// normal returns the tree of an object, without empty values: neither Protobuf nor a stock server's store distinguishes
 // empty from absent.
 func normal(t *testing.T, obj kinds.Object) any {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// TestSubresourcesBehind: a server that has not heard of the writes of another one answers gets of a scale and requests for tokens by
-// them.
+// TestSubresourcesBehind: a server that has not received the writes of another one answers gets of a scale and requests for tokens
+// from them.
 func TestSubresourcesBehind(t *testing.T) {
 	memory := storetest.NewMemory()
 	first := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(memory, sqlstore.Config{}))

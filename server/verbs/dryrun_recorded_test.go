@@ -64,7 +64,7 @@ func (w *twice) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case bytes.Contains(realText, []byte("resourceVersion should not be set on objects to be created")), // the store says so, and a dry run does not ask it
+	case bytes.Contains(realText, []byte("resourceVersion should not be set on objects to be created")), // the store detects it, and a dry run does not reach it
 		bytes.Contains(dryText, []byte("cannot be set together with .dryRun")),
 		bytes.Contains(realText, []byte("provided IP is already allocated")),                                                                                      // nor the addresses that are taken
 		bytes.Contains(realText, []byte("the provided network does not match the current range")) && bytes.Contains(dryText, []byte("is not in the valid range")), // with ServiceCIDRs, a dry run asks one range
@@ -96,7 +96,7 @@ func plainAnswer(r *http.Response, text []byte) []string {
 	return []string{head, incidental.ReplaceAllString(string(text), "")}
 }
 
-// kindOfWrite tells kinds of writes apart: the method, the resource with its subresource, and the type of
+// kindOfWrite returns the kind of a write: the method, the resource with its subresource, and the type of
 // the body. It is "" for those of custom resources, which other tests are about.
 func kindOfWrite(method, path, contentType string) string {
 	path, _, _ = strings.Cut(path, "?")

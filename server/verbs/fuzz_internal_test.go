@@ -61,8 +61,8 @@ func sampleObject(t *testing.T, r *kinds.Resource, name, value string, set label
 	return data
 }
 
-// FuzzSelectors holds the filter that a list makes of its parameters, for any kind,
-// against what the selectors themselves say of an object.
+// FuzzSelectors compares the filter that a list makes of its parameters, for any kind,
+// with the selectors of the library.
 func FuzzSelectors(f *testing.F) {
 	f.Add(uint(0), "labelSelector=a%3Db%2C%21c%2Cd+in+%28x%2Cy%29", "n", "v", "a", "b")
 	f.Add(uint(3), "fieldSelector=metadata.name%3Dn%2Cspec.nodeName%21%3Dv", "n", "v", "a", "")

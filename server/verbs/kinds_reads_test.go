@@ -9,7 +9,7 @@ import (
 
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-// What field selectors are refused with is for each kind to say.
+// TestFieldSelectorsOfKinds: each kind has its own error for an unknown field selector.
 func TestFieldSelectorsOfKinds(t *testing.T) {
 	f := newFixture(t)
 	for _, c := range []struct{ path, selector, message string }{

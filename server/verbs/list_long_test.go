@@ -184,7 +184,7 @@ func (s *site) keys(t *testing.T, query string) (keys []string, l *listed) {
 }
 
 // TestPagesOfLongLists: pages of any length, the rest behind a token without a limit among them, are
-// together what the list was when the first was read; how many remain is said where nothing is selected.
+// together the list at the time of the first; without selectors they have the number of remaining items.
 func TestPagesOfLongLists(t *testing.T) {
 	s := longSite(t, 20_000)
 	for round, query := range longQueries[:5] {

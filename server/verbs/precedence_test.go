@@ -94,7 +94,7 @@ func TestDryRunKeepsVersion(t *testing.T) {
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c","resourceVersion":"abc"}}`)
 }
 
-// TestBodyCutShort: a client that stops before it has sent its Content-Length gets an error that says so.
+// TestBodyCutShort: a client that stops before it has sent its Content-Length gets an error about that.
 func TestBodyCutShort(t *testing.T) {
 	f := newFixture(t)
 	r := httptest.NewRequest("POST", configmaps, iotest.ErrReader(io.ErrUnexpectedEOF))

@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestTimesOfManagedFields: an entry says when its manager wrote its fields last, also where
-// they are the same fields with other values. A write that changes nothing changes no time.
+// TestTimesOfManagedFields: an entry has the time of its manager's last write of its fields, also if
+// these are the same fields with other values. A write that changes nothing changes no time.
 func TestTimesOfManagedFields(t *testing.T) {
 	var now atomic.Int64
 	begun := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -476,8 +476,8 @@ func TestVersionAndUIDOfNewObjects(t *testing.T) {
 	}
 }
 
-// TestApplyOfNoTime: the merge takes any text for a time; what makes an object of it says
-// which kind it failed to make.
+// TestApplyOfNoTime: the merge accepts any text for a time; the error of the decoding names
+// the kind.
 func TestApplyOfNoTime(t *testing.T) {
 	f := newFixture(t)
 	no := f.want(500, "PATCH", configmaps+"/t?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"t","deletionTimestamp":"0"}}`, "Content-Type", "application/apply-patch+yaml")
@@ -504,7 +504,7 @@ func TestScale(t *testing.T) {
 	}
 	f.want(422, "PUT", deployments+"/d/scale", `{"metadata":{"name":"d"},"spec":{"replicas":-1}}`)
 
-	// A manager that applies no number any more leaves that of the others, and says no
+	// A manager that applies no number any more leaves that of the others, and sends no
 	// name: the path does.
 	const applied = "application/apply-patch+yaml"
 	for _, spec := range []string{`{"replicas":4}`, `{}`} {

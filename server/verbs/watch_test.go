@@ -24,8 +24,8 @@ func TestWatchForLists(t *testing.T) {
 	}
 }
 
-// Below /watch/ the options are those of a list, unless they say otherwise: what
-// there is comes first, but nothing says where it ends.
+// TestOldPathsOfWatches: below /watch/ the options are those of a list, unless the query has others: the existing
+// objects come first, without a mark of their end.
 func TestOldPathsOfWatches(t *testing.T) {
 	s := newSite(t)
 	s.PutConfigMaps()

@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// Only the first table of a watch says what its columns are, be it of an object that
-// was there or of a change.
+// TestColumnsOfAWatch: only the first table of a watch has column definitions, whether it is that of an existing
+// object or of a change.
 func TestColumnsOfAWatch(t *testing.T) {
 	s := newSite(t)
 	before := s.PutConfigMaps()

@@ -111,8 +111,8 @@ func TestClient(t *testing.T) {
 	}
 	c := &webhook.Client{Credentials: credentials, Agent: "tester"}
 	defer c.Close()
-	// Package net/http gives a connection up whose answer has come 50 ms before the goroutine that
-	// wrote to it says so. So only where that has happened, on a busy machine, there may be another one.
+	// Package net/http gives up a connection whose answer arrives 50 ms before the goroutine that wrote
+	// the request reports the end of the write. Only if that has happened, on a busy machine, another one is allowed.
 	posts, given := 0, 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(err error) {
 		if err == nil {

@@ -118,7 +118,7 @@ func TestQueue(t *testing.T) {
 		t.Error(err)
 	}
 	far.Close()
-	for err == nil { // until the kernel has heard
+	for err == nil { // until the kernel has received it
 		_, err = near.Write(bytes.Repeat([]byte("x"), 1<<20))
 	}
 }

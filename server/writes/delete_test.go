@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/writes"
 )
 
-// TestApart: a Pod without a grace period is there, marked, for as long as the request says, and goes
-// then.
+// TestApart: a Pod without a grace period stays, marked, for the grace period of the request, and is
+// deleted then.
 func TestApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)

@@ -54,7 +54,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// FuzzRead: a file that is read to its end is what its checksum says; anything else is
+// FuzzRead: a file that is read to its end has the content of its checksum; anything else is
 // damage, and costs no more memory than the file has bytes.
 func FuzzRead(f *testing.F) {
 	const header = `{"format":"` + formatName + `","version":1,"revision":9,"floor":9}`

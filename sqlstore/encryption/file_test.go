@@ -69,7 +69,7 @@ func set(t testing.TB, text string) *encryption.Set {
 	return s
 }
 
-// TestFile: each rule of the file, and what is said about it.
+// TestFile: each rule of the file, and its errors.
 func TestFile(t *testing.T) {
 	gcm := with("aesgcm", "a", secret(16, 'x'))
 	kms2 := func(more string) string {
@@ -176,8 +176,8 @@ func TestFileIsNotShown(t *testing.T) {
 	}
 }
 
-// TestSlipsAreNotShown: a secret that a slip makes the name of a field, or of something of
-// YAML, is not shown either, and what is wrong still is.
+// TestSlipsAreNotShown: errors do not contain a secret that was written in place of a field's name or as other
+// YAML, but still describe the mistake.
 func TestSlipsAreNotShown(t *testing.T) {
 	hidden := secret(16, 'x')
 	for text, want := range map[string]string{
@@ -195,7 +195,7 @@ func TestSlipsAreNotShown(t *testing.T) {
 	}
 }
 
-// FuzzFile: whatever a file says, it is refused or seals and opens.
+// FuzzFile: whatever a file contains, it is refused or seals and opens.
 func FuzzFile(f *testing.F) {
 	f.Add(top + rule("secrets", with("aesgcm", "a", secret(16, 'x')), none))
 	f.Add(top + rule("'*.*'", with("secretbox", "a", secret(32, 'x')), with("aescbc", "b", secret(24, 'x'))))

@@ -140,7 +140,7 @@ func TestKMS(t *testing.T) {
 	}
 }
 
-// TestKMSv1: a call for each write; as many data keys as the file says are kept.
+// TestKMSv1: a call for each write; the file sets how many data keys are kept.
 func TestKMSv1(t *testing.T) {
 	plugin := kmstest.New("one")
 	text := func(size string) string {

@@ -32,7 +32,7 @@ func opens(t testing.TB, s sqlstore.Sealer, row sqlstore.Key, stored []byte, sta
 	}
 }
 
-// refuses wants an error that says what and nothing more.
+// refuses wants an error of the provider and the key, without further details.
 func refuses(t testing.TB, s sqlstore.Sealer, row sqlstore.Key, stored []byte, provider, key string) {
 	t.Helper()
 	got, _, err := s.Open(t.Context(), row, stored)
@@ -80,7 +80,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestNames: what is named before a value cannot be changed, though the secret is the same.
+// TestNames: the provider and key that are named before a value cannot be changed, even if the secret is the same.
 func TestNames(t *testing.T) {
 	for kind, secret := range locals {
 		stored := seal(t, set(t, top+rule("secrets", with(kind, "one", secret))), row)
@@ -89,7 +89,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOrder: the first provider seals, each opens, and what is not of the first key is stale.
+// TestOrder: the first provider seals, each opens, and values of other keys than the first are stale.
 func TestOrder(t *testing.T) {
 	old := with("aescbc", "one", locals["aescbc"])
 	before := seal(t, set(t, top+rule("secrets", old)), row)
@@ -107,7 +107,7 @@ func TestOrder(t *testing.T) {
 			}
 		})
 	}
-	s := set(t, top+rule("secrets", old)) // and nothing that reads what is not encrypted
+	s := set(t, top+rule("secrets", old)) // without a provider that reads unencrypted values
 	refuses(t, s, row, []byte(plain), "", "")
 }
 

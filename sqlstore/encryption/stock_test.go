@@ -27,7 +27,7 @@ var (
 	stockPlain  = []byte("k8s\x00 some object of a stock server, longer than a block")
 )
 
-// What follows makes values as a stock server does, by what is published of them.
+// The following functions make values as a stock server does, from its published formats.
 
 func stockGCM(secret []byte, key string) []byte {
 	block, _ := aes.NewCipher(secret)

@@ -147,7 +147,7 @@ func same(t *testing.T, step string, rng *rand.Rand, a, b sqlstore.Driver) {
 	want("the count", fmt.Sprint(m.LiveRows, m.HistoryRows, m.Resources, m.OldestWrittenAt), fmt.Sprint(n.LiveRows, n.HistoryRows, n.Resources, n.OldestWrittenAt), errX, errY)
 }
 
-// cause is the error of the contract inside of one, without what a driver says around it.
+// cause returns the error of the contract inside of another one, without the text of the driver.
 func cause(err error) error {
 	for err != nil {
 		switch err.(type) {
@@ -210,7 +210,7 @@ func anyBatch(t *testing.T, rng *rand.Rand, d sqlstore.Driver, now time.Time) []
 	return batch
 }
 
-// both does the same to two drivers and compares what they say of it.
+// both does the same with two drivers and compares the results.
 func both(t *testing.T, step string, rng *rand.Rand, now time.Time, a, b sqlstore.Driver) {
 	t.Helper()
 	if rng.IntN(8) == 0 {

@@ -244,7 +244,7 @@ func TestWithoutChecksum(t *testing.T) {
 	}
 }
 
-// TestHostileSizes unfolds packs that somebody made to become large, or to lie about what held.
+// TestHostileSizes unfolds packs that were made to become large, or with false validities.
 func TestHostileSizes(t *testing.T) {
 	p := fold(t, nil, rows(`{"a":1}`))[0]
 	many := func(n, base int) pack.Pack {

@@ -124,7 +124,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			t.Errorf("no %s in the log:\n%s", words, log.String())
 		}
 	}
-	// Where the server of the tests has no checksums of pages, another line says so.
+	// If the server of the tests has no checksums of pages, another line reports it.
 	if n := strings.Count(log.String(), "\n") - strings.Count(log.String(), "data_checksums = off"); n != len(want)-4 {
 		t.Errorf("%d lines for %d settings:\n%s", n, len(want)-4, log.String())
 	}

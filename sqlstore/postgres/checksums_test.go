@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 )
 
-// TestDataChecksums: a server whose PostgreSQL does not notice damage of its disk says so at its start, and no other does.
+// TestDataChecksums: a server whose PostgreSQL has no checksums of pages logs that at its start, and no other does.
 func TestDataChecksums(t *testing.T) {
 	var log bytes.Buffer
 	db := newDatabase(t, postgres.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -132,7 +132,7 @@ func TestLoadFindsItsOutcome(t *testing.T) {
 	}
 }
 
-// A pooler makes up the process numbers that it tells its clients, of 32 bits each.
+// TestResolveWithANumberThatIsNoProcess: a pooler sends its clients made-up process numbers of 32 bits.
 func TestResolveWithANumberThatIsNoProcess(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		for _, pid := range []uint32{0, 1<<31 - 1, 1 << 31, 1<<32 - 1} {

@@ -76,7 +76,7 @@ type contender struct {
 	terms  int // how many it has had
 }
 
-// speaks waits until the process is not silent; it reports false if ctx ends before.
+// speaks waits until the process is not silent; it returns false if ctx ends before.
 func (c *contender) speaks(ctx context.Context) bool {
 	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		c.mu.Lock()
@@ -335,7 +335,7 @@ func TestLeadsStay(t *testing.T) {
 	}
 }
 
-// TestLeadsOfEarlierVersions: holders that do not say how long their rows stand are left alone for as long as they always were.
+// TestLeadsOfEarlierVersions: holders without a duration in their rows keep the lead for the duration of earlier versions.
 func TestLeadsOfEarlierVersions(t *testing.T) {
 	for holder, want := range map[string]time.Duration{"0a/s1": longest, "0a/1": longest, "other": longest, "": longest, "0a/s1/1.4s": 1400 * time.Millisecond, "0a/1/2s": 2 * time.Second} {
 		if got := stands(holder); got != want {

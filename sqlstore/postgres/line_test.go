@@ -68,7 +68,7 @@ func wantReturned(t *testing.T, d *postgres.Driver, count, shown, lost int64) {
 	}
 }
 
-// TestRowsAreTakenBack: somebody deletes the last revisions below two servers. Neither gives one of them again.
+// TestRowsAreTakenBack: the last revisions are deleted below two servers. Neither allocates one of them again.
 func TestRowsAreTakenBack(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	a, b := db.Open(t).(*postgres.Driver), db.Open(t).(*postgres.Driver)
@@ -210,7 +210,7 @@ func TestCopiesAreOtherDatabases(t *testing.T) {
 	wantReturned(t, runs, 1, last, 4)
 }
 
-// TestSkipRevisions leaves out as many as are asked for, and tells servers that run.
+// TestSkipRevisions leaves out the requested number, and running servers notice.
 func TestSkipRevisions(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	d, by := db.Open(t).(*postgres.Driver), db.Open(t).(*postgres.Driver)

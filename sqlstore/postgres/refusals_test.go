@@ -44,7 +44,7 @@ func raising(code string, kind sqlstore.Kind) func(storetest.Database) storetest
 CREATE TRIGGER refuse BEFORE INSERT ON kv FOR EACH ROW EXECUTE FUNCTION refuse()`, code, words), `DROP TRIGGER refuse ON kv`)
 }
 
-// TestRefusals: whatever an administrator or the server does to the database, the store says in PostgreSQL's words.
+// TestRefusals: whatever an administrator or the server does to the database, the store reports with PostgreSQL's text.
 func TestRefusals(t *testing.T) {
 	fresh := func(t testing.TB) storetest.Database {
 		return asOrdinary(t, newDatabase(t, postgres.Config{LockTimeout: 20 * time.Millisecond}))

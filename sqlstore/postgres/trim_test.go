@@ -66,7 +66,7 @@ func (db database) compatible(ctx context.Context) (n int64, err error) {
 }
 
 // trimInDepth compares trimming at first with trimming after much was trimmed, while
-// somebody's snapshot keeps all of it in the index.
+// a snapshot keeps all of it in the index.
 func trimInDepth(t *testing.T, db database, d *postgres.Driver) {
 	conn, err := pgx.Connect(t.Context(), db.url)
 	if err != nil {

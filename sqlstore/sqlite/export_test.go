@@ -129,7 +129,7 @@ func (d *Driver) RelaxWith(resources []string, sync func() error) {
 	d.loops.Go(func() { d.relaxed.Run(d.closing) })
 }
 
-// SyncFailed tells of a sync that failed.
+// SyncFailed reports a failed sync.
 func (d *Driver) SyncFailed(err error) { d.relaxed.Fail(err) }
 
 // Synchronous returns the setting of the last commit: 2 if it waited for the disk, 1 if for the system alone.

@@ -115,7 +115,7 @@ func TestMissingFolder(t *testing.T) {
 	}
 }
 
-// A value that somebody changed by hand is read as it is: judging it is not the store's task.
+// TestDamagedValue: a value that was changed by hand is read as it is: the store does not check values.
 func TestDamagedValue(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db")}
 	d := f.Open(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// TestRefusals: whatever another program does to the file, the store says in SQLite's words.
+// TestRefusals: whatever another program does to the file, the store reports with SQLite's text.
 func TestRefusals(t *testing.T) {
 	fresh := func(t testing.TB) storetest.Database {
 		return file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{BusyTimeout: 5 * time.Millisecond}}

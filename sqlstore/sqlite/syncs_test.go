@@ -85,7 +85,7 @@ func TestFailedSyncOfADurableCommit(t *testing.T) {
 	}
 }
 
-// TestLogIsSyncedThroughOneFile: the system tells of what it could not write to files that were open then.
+// TestLogIsSyncedThroughOneFile: the system reports pages that it could not write to files that were open at that time.
 func TestLogIsSyncedThroughOneFile(t *testing.T) {
 	f := relaxedFile(t)
 	d := f.Open(t).(*sqlite.Driver)

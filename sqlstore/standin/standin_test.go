@@ -129,7 +129,7 @@ func TestFindRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(mine, "rowlock.place"), []byte("one seal"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	linked := t.TempDir() // of somebody who knows the seal and cannot write it
+	linked := t.TempDir() // of a user who knows the seal and cannot write it
 	if err := os.Symlink(filepath.Join(mine, "rowlock.place"), filepath.Join(linked, "rowlock.place")); err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +203,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestLinks: what somebody put into the folder before is not written through, and links to
-// the folder are followed once.
+// TestLinks: the process does not write through links that another user put into the folder, and follows links to
+// the folder once.
 func TestLinks(t *testing.T) {
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("kept"), 0o600); err != nil {
@@ -248,7 +248,7 @@ func TestTemporaryFolder(t *testing.T) {
 	}
 }
 
-// TestEndsAtOnce: also with clients that have connected and say nothing.
+// TestEndsAtOnce: the process ends at once, also with clients that have connected and send nothing.
 func TestEndsAtOnce(t *testing.T) {
 	p := start(t, standin.Config{Dir: t.TempDir()})
 	c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))

@@ -170,8 +170,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStall: while the signer does not say which keys there are, so many tokens that name
-// unknown ones wait for it, and no more.
+// TestStall: while the signer does not return its keys, a bounded number of tokens that name
+// unknown keys wait for it.
 func TestStall(t *testing.T) {
 	s := signertest.New(t, "first")
 	signer := open(t, s, nil)
@@ -283,7 +283,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestRun: keys are asked for when the signer said, and once it answers again.
+// TestRun: keys are fetched after the refresh hint of the signer, and once it answers again.
 func TestRun(t *testing.T) {
 	s := signertest.New(t, "first")
 	s.Behave(signertest.Manner{Hint: 1})
@@ -303,7 +303,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestOpen: what a signer must say before a server starts.
+// TestOpen: the answers that a signer must give before a server starts.
 func TestOpen(t *testing.T) {
 	for name, c := range map[string]struct {
 		manner signertest.Manner

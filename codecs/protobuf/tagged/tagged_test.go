@@ -201,7 +201,7 @@ func differs(a, b reflect.Value) string {
 
 // odd reports whether data may hold forms that this package refuses and generated methods ignore: groups,
 // numbers of more than 64 bits, numbers of fields beyond the largest one, and entries of maps that are longer
-// than they say.
+// than their length field.
 func odd(data []byte) bool {
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)

@@ -83,7 +83,7 @@ func TestEqualsMarshalling(t *testing.T) {
 	}
 }
 
-// TestTexts: what is not as encoders write it is made right, or given up.
+// TestTexts: text in another form than encoders write is transcoded correctly, or refused.
 func TestTexts(t *testing.T) {
 	made := 0
 	for _, text := range []string{

@@ -282,7 +282,7 @@ func TestRestrictionOfStrangers(t *testing.T) {
 	}
 }
 
-// TestAudienceOfManyVolumes: an error tells of a hundred volumes and counts the others, since joining errors takes the square of their number.
+// TestAudienceOfManyVolumes: an error lists a hundred volumes and counts the others, since joining errors takes the square of their number.
 func TestAudienceOfManyVolumes(t *testing.T) {
 	many := pod("many", "n1", func(p *corev1.Pod) {
 		p.Spec.ServiceAccountName = "app"

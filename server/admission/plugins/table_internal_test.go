@@ -36,8 +36,7 @@ func TestAdmissionNames(t *testing.T) {
 	}
 }
 
-// TestPluginsAreNamedRightly builds every plugin that there is: the name in the
-// registry must be the plugin's own, as answers and metrics show the latter.
+// TestLaterNames: plugins of release 1.33 are unknown in 1.32, and may be enabled or disabled in 1.33.
 func TestLaterNames(t *testing.T) {
 	later := []string{"PodGroupProtection", "PodTopologyLabels", "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator"}
 	_, old := Names(release.V132)
@@ -52,6 +51,8 @@ func TestLaterNames(t *testing.T) {
 	}
 }
 
+// TestPluginsAreNamedRightly builds every plugin: its name in the table must be
+// its own name, which answers and metrics show.
 func TestPluginsAreNamedRightly(t *testing.T) {
 	h := Host{Catalogue: kinds.NewCatalogue(builtin.Resources()), Feature: func(string) bool { return true }, Clock: time.Now, Webhooks: &hooks.Client{}}
 	h.Cache = cache.New(h.Catalogue)

@@ -27,8 +27,8 @@ func (only) List(context.Context, string, string, func([]byte) bool) ([]kinds.Ob
 	return nil, nil
 }
 
-// TestEnforcedSecrets: whatever shows a pod the content of a secret must name one of its
-// account's, where the account says so.
+// TestEnforcedSecrets: each reference of a pod to the content of a secret must name one of its
+// account's, if the account enforces that.
 func TestEnforcedSecrets(t *testing.T) {
 	env := func(secret string) []corev1.EnvVar {
 		return []corev1.EnvVar{{Name: "E", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}}}

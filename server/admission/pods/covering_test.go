@@ -25,8 +25,8 @@ func (c class) Get(context.Context, string, string, string) (kinds.Object, error
 	return &nodev1.RuntimeClass{Scheduling: &nodev1.Scheduling{Tolerations: c.tolerations}}, nil
 }
 
-// covers says of two tolerations, as a stock server does, whether one tolerates all that the other
-// does.
+// covers reports, as a stock server does, whether one toleration tolerates everything that another
+// one does.
 func covers(wide, t *corev1.Toleration) bool {
 	switch {
 	case equality.Semantic.DeepEqual(wide, t):
@@ -75,8 +75,8 @@ func tolerations(r *rand.Rand, n int) []corev1.Toleration {
 	return list
 }
 
-// TestTolerationsAreMergedAsPairwise compares what is merged at a cost that grows with the lists
-// alone with what comparing all pairs makes.
+// TestTolerationsAreMergedAsPairwise compares the merge, whose cost is linear in the lists,
+// with a merge that compares all pairs.
 func TestTolerationsAreMergedAsPairwise(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 4_000 {

@@ -67,7 +67,7 @@ func bound(to string, ref *admissionregistrationv1.ParamRef) *admissionregistrat
 	}
 }
 
-// elsewhere serves Boxes, and says that it serves Secrets, which are served here.
+// elsewhere serves Boxes, and claims to serve Secrets, which are served here.
 func elsewhere(kind schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
 	plural := map[string]string{"Box": "boxes", "Secret": "lies"}[kind.Kind]
 	return kind.GroupVersion().WithResource(plural), true, plural != ""

@@ -56,7 +56,7 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// counts returns a policy that adds an x to a field, once at most where once says so.
+// counts returns a policy that adds an x to a field, with once at most one.
 func counts(name string, once bool) string {
 	text := fmt.Sprintf(`[JSONPatch{op: "add", path: "/data/%s", value: string(object.data[?"%s"].orValue("")) + "x"}]`, name, name)
 	if once {

@@ -474,8 +474,8 @@ limitedResources:
 	}
 }
 
-// TestPodResources: a pod uses what it asks for as a whole, where the gate is on, and the
-// resources of its containers that it says nothing of.
+// TestPodResources: with the gate, a pod uses its pod-level requests, and those of its containers
+// for resources without pod-level requests.
 func TestPodResources(t *testing.T) {
 	whole := pod(container("c", list("cpu", "100m", "memory", "1Gi"), list("cpu", "100m")))
 	whole.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "1"), Limits: list("cpu", "2")}

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
 
-// write returns the creation of a ConfigMap, and what it said.
+// write returns the creation of a ConfigMap, and its warnings.
 func write(t testing.TB) (*admission.Attributes, *strings.Builder) {
 	t.Helper()
 	r := kinds.NewCatalogue(builtin.Resources()).Lookup("", "v1", "configmaps")

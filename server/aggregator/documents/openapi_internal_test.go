@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// TestDocumentsAreOfTheirNumber: between the look at the APIServices and that at the number nothing is
-// noted of what servers say; else the documents of some would go by the number of more of them.
+// TestDocumentsAreOfTheirNumber: no document is stored between the reads of the APIServices and of the number;
+// otherwise documents of some servers would have the number of more of them.
 func TestDocumentsAreOfTheirNumber(t *testing.T) {
 	none := aggregator.New(aggregator.Config{Cache: cache.New(kinds.NewCatalogue(nil))}).Services()
 	looked := false

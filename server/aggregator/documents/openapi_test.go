@@ -125,7 +125,7 @@ func TestSwagger(t *testing.T) {
 	w.until("no document", func() bool { return size() == 0 })
 }
 
-// A server without documents of version 3 gets them made of what it says in version 2.
+// For a server without documents of version 3 they are converted from version 2.
 func TestConverted(t *testing.T) {
 	w := newWorld(t)
 	w.serve("one", described(text(swagger), text("")))

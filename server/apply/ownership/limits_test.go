@@ -34,8 +34,8 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestOverowned: nor for what thousands of managers own, or is said to be owned in an
-// order that is the library's worst.
+// TestOverowned: nor for fields with thousands of managers, or entries in the worst
+// order for the library.
 func TestOverowned(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	owner := ownership.New(ownership.Config{Schemas: schema.New(catalogue)})

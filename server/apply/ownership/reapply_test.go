@@ -99,7 +99,7 @@ func applyBoth(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, liv
 	return mine, true
 }
 
-// changesAgree holds what an overlay says that it has changed to a comparison of the object before
+// changesAgree compares the changes that an overlay reports with a comparison of the object before
 // and after.
 func changesAgree(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, live kinds.Object, body string) {
 	t.Helper()

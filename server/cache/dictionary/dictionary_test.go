@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache/dictionary"
 )
 
-// pods are values of one form: what tells them apart is a small part of each.
+// pods are values of one form, which differ in a small part.
 func pods(n int) [][]byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	out := make([][]byte, n)
@@ -87,7 +87,7 @@ func FuzzPack(f *testing.F) {
 }
 
 // FuzzUnpack: bytes that are no packed value give an error or some value, never more than
-// they say, and no panic.
+// their announced length, and no panic.
 func FuzzUnpack(f *testing.F) {
 	values := pods(20)
 	d := dictionary.New(values)

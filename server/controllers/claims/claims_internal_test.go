@@ -167,7 +167,7 @@ func TestFinalizersThatOthersUndo(t *testing.T) {
 	}
 }
 
-// TestVolumeProtection: the same for volumes, which say themselves whether they are bound.
+// TestVolumeProtection: the same for volumes, whose own status shows whether they are bound.
 func TestVolumeProtection(t *testing.T) {
 	const going = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["a/b","kubernetes.io/pv-protection"]},"status":{"phase":%q}}`
 	controllertest.During(t, func(w *controllertest.World) {

@@ -19,7 +19,7 @@ func wanting(created int64, plural, kind string, short ...string) *definition {
 	}}
 }
 
-// said words the conditions of a definition.
+// said describes the conditions of a definition.
 func said(d *definition) string {
 	var out []string
 	for _, t := range []apiextensionsv1.CustomResourceDefinitionConditionType{

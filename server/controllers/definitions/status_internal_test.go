@@ -28,8 +28,8 @@ func merged(target map[string]any, patch map[string]any) map[string]any {
 	return target
 }
 
-// TestStatusChange: the patch between two states of a status makes one of the other, names that
-// are taken back included, and says nothing where nothing differs.
+// TestStatusChange: the patch between two states of a status makes one of the other, removed names
+// included, and is empty if they are equal.
 func TestStatusChange(t *testing.T) {
 	names := func(plural string, short ...string) apiextensionsv1.CustomResourceDefinitionNames {
 		return apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: "K", ShortNames: short}

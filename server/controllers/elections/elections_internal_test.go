@@ -176,7 +176,7 @@ func TestElectionsTakeTurns(t *testing.T) {
 	})
 }
 
-// What cannot be written is tried again, and not more often than the pause says.
+// TestElectionsAreTriedAgain: a failed write is retried, not more often than the pause allows.
 func TestElectionsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBallot()

@@ -82,7 +82,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// others is another server that has toys, and whether it says of what kind they are.
+// others is another server that has toys; a silent one does not report their kind.
 type others struct{ silent bool }
 
 func (others) Resources() ([]documents.Resource, []schema.GroupVersion) { return nil, nil }

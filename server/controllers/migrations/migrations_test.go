@@ -92,7 +92,7 @@ func (m *migrating) ends(name string) storagemigrationv1alpha1.StorageVersionMig
 	return got.Status
 }
 
-// said returns a status in short.
+// said describes a status.
 func said(s storagemigrationv1alpha1.StorageVersionMigrationStatus) string {
 	var parts []string
 	for _, c := range s.Conditions {
@@ -118,8 +118,8 @@ func (m *migrating) row(resource, namespace, name string) sqlstore.Row {
 	return row
 }
 
-// TestMigrationToAnotherKey: all objects of the resource are encrypted by the new key, say
-// what they said, and expire when they did; others stay as they are. A second migration finds
+// TestMigrationToAnotherKey: all objects of the resource are encrypted by the new key, with
+// the same content and expiry; others stay as they are. A second migration finds
 // nothing to do.
 func TestMigrationToAnotherKey(t *testing.T) {
 	keys := storetest.NewLocksmith("one")
@@ -188,7 +188,7 @@ func revisionOut(t *testing.T, object []byte) string {
 	return string(data)
 }
 
-// TestMigrationsThatFail: what cannot be done is said in the words of a stock controller.
+// TestMigrationsThatFail: failures are reported with the texts of a stock controller.
 func TestMigrationsThatFail(t *testing.T) {
 	m := newMigrating(t, nil)
 	m.work.Clock = func() time.Time { return time.Now().Add(time.Hour) }
@@ -282,7 +282,7 @@ func TestMigrationThatIsDeleted(t *testing.T) {
 	}
 }
 
-// meddler lets somebody in before a value is encrypted for the table.
+// meddler makes a concurrent write before a value is encrypted for the table.
 type meddler struct {
 	*storetest.Locksmith
 	before func(name string)

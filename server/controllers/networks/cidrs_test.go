@@ -55,7 +55,7 @@ func (s *ranged) define(name string, cidrs ...string) {
 	s.Must("PATCH", networksPath+"/"+name, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.com/other"]}}`, "Content-Type", "application/strategic-merge-patch+json")
 }
 
-// says waits until a ServiceCIDR says what it should; "" is one that is gone.
+// says waits until a ServiceCIDR has the wanted condition; "": until it is gone.
 func (s *ranged) says(name, want string) {
 	s.t.Helper()
 	got := ""
@@ -123,7 +123,7 @@ func TestServiceCIDRWaits(t *testing.T) {
 	s.define("second", "10.51.0.0/24")
 	s.Must("DELETE", networksPath+"/first", "")
 	s.Must("DELETE", networksPath+"/second", "")
-	s.define("third", "10.52.0.0/24") // what was deleted before has been looked at
+	s.define("third", "10.52.0.0/24") // the deleted ones have been processed
 	s.says("first", `True "" "Kubernetes Service CIDR is ready" held`)
 	s.says("second", `True "" "Kubernetes Service CIDR is ready" held`)
 }

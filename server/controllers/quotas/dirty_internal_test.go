@@ -50,8 +50,8 @@ func TestDirtyQuotas(t *testing.T) {
 	}, runQuotas(0))
 }
 
-// TestQuotasHeldHostage: a quota that somebody keeps in doubt does not keep another one of the
-// namespace from giving back what has gone, but for a while.
+// TestQuotasHeldHostage: a quota that a client keeps dirty delays the recount of another one in the
+// namespace only for a while.
 func TestQuotasHeldHostage(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	with := func(used string) corev1.ResourceQuotaStatus {

@@ -28,7 +28,7 @@ type oneLease struct {
 
 var leaseGroup = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// change writes the Lease as somebody else does.
+// change writes the Lease as another client.
 func (o *oneLease) change(f func(*coordinationv1.LeaseSpec)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -119,7 +119,7 @@ func TestResync(t *testing.T) {
 	}))
 }
 
-// A loop rests as long as its share of time says, and stops a watch that is not wanted any more.
+// TestShareAndWatches: a loop pauses by its share of time, and stops a watch that is no longer wanted.
 func TestShareAndWatches(t *testing.T) {
 	l := &looped{takes: 100 * time.Millisecond}
 	secrets := 0

@@ -85,7 +85,7 @@ func TestIdentityLease(t *testing.T) {
 		if n := writesOf(c, "PUT"); n != 6 {
 			t.Errorf("%d renewals in a minute", n)
 		}
-		// What somebody did to it is mended.
+		// Changes of a client are reverted.
 		delete(later.Labels, "kubernetes.io/hostname")
 		c.Set(leaseObjects, "kube-system", hostVM, &later)
 		identities(t, c, 1, time.Second)

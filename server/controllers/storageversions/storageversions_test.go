@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestStorageVersionsOfServers: what a server said goes when its Lease does, and what one said
-// that is there stays.
+// TestStorageVersionsOfServers: the entry of a server goes when its Lease does, and that of a running
+// one stays.
 func TestStorageVersionsOfServers(t *testing.T) {
 	const objects = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions"
 	const object = objects + "/apps.deployments"
@@ -54,7 +54,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	}
 	update()
 	s.Must("GET", identities+"/"+own, "")
-	// What a former release said under this server's name.
+	// The entry of a former release under this server's name.
 	s.Must("PATCH", object+"/status", `[{"op":"replace","path":"/status/storageVersions/0","value":{"apiServerID":"`+own+`","encodingVersion":"apps/v1beta2","decodableVersions":["apps/v1beta2"]}},
 		{"op":"replace","path":"/status/commonEncodingVersion","value":"apps/v1beta2"}]`, "Content-Type", "application/json-patch+json")
 	update()

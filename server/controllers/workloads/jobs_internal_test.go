@@ -78,7 +78,7 @@ func TestFinishedJobsThatStay(t *testing.T) {
 	}, runJobs(0))
 }
 
-// TestSettling: what changes is left alone for as long as it settles, and not for ever.
+// TestSettling: an object that changes is left alone until it has settled, but not forever.
 func TestSettling(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		for i := range 12 {

@@ -17,7 +17,7 @@ func (s *Scheduler) one(queues, hand, length int) *Level {
 	return s.Configure([]Config{{Name: "one", Kind: Queue, Shares: 1, Borrowing: -1, Queues: queues, Hand: hand, Length: length}})[0]
 }
 
-// run has a request run for a time, and says when it began to.
+// run runs a request for a time, and returns how long it waited.
 func run(t *testing.T, s *Scheduler, r *Request, lasts time.Duration) (waited time.Duration) {
 	start := time.Now()
 	if err := s.Enter(context.Background(), r); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// FuzzDefinition holds the checks to their promise not to fail, whatever a definition
-// says, and normal definitions to staying as they are.
+// FuzzDefinition: the checks do not panic, whatever a definition
+// contains, and normal definitions stay as they are.
 func FuzzDefinition(f *testing.F) {
 	for _, text := range []string{
 		definition,

@@ -24,7 +24,7 @@ func wholly(t *testing.T, d *apiextensionsv1.CustomResourceDefinition) {
 	d.Spec = out
 }
 
-// TestNormalize holds the short way of normalizing to the whole one, by what is stored.
+// TestNormalize compares the stored results of the short and the full normalization.
 func TestNormalize(t *testing.T) {
 	texts := []string{
 		`{"spec":{}}`, `{"spec":{"versions":[]}}`, `{"spec":{"versions":[{"name":"v1"},{"name":"v2","schema":{}}]}}`,

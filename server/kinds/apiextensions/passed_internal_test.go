@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestPasses: what passed is known again, in whatever definition; what is remembered has a bound,
-// and what is in use outlives it.
+// TestPasses: a schema that passed is recognized in any definition; the number of remembered ones has a bound,
+// and those in use stay.
 func TestPasses(t *testing.T) {
 	var p passes
 	one := func(i int) pass { return pass{text: [32]byte{byte(i), byte(i >> 8), byte(i >> 16)}} }

@@ -26,7 +26,7 @@ func TestKeptCells(t *testing.T) {
 		}
 		newObject := resource.New
 		if resource.Storage != nil {
-			newObject = catalogue.ByStorage(resource.Storage.Key).New // cells are made of what is stored
+			newObject = catalogue.ByStorage(resource.Storage.Key).New // cells are made from the stored form
 		}
 		for range 20 {
 			obj := newObject()

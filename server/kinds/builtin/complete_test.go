@@ -36,8 +36,8 @@ var (
 	ownAll = []string{"servicecidrs.networking.k8s.io"}
 )
 
-// TestKindsAreComplete finds what a new kind lacks. docs/architecture.md says in which order
-// to add it.
+// TestKindsAreComplete finds what a new kind lacks. docs/architecture.md has the order
+// of the steps.
 func TestKindsAreComplete(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	for _, r := range catalogue.Known() {
@@ -123,8 +123,8 @@ func discovered(t *testing.T, r *kinds.Resource) bool {
 	})
 }
 
-// TestKindsAreRecorded holds what is easily forgotten of a kind to a file: what it is
-// called in messages, and how often its metadata is checked.
+// TestKindsAreRecorded compares details of kinds that are easily forgotten with a file: their
+// names in messages, and how often their metadata is checked.
 func TestKindsAreRecorded(t *testing.T) {
 	const file = "testdata/kinds.txt"
 	var got []string

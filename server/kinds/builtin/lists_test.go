@@ -47,7 +47,7 @@ const shortList = 120
 // the sorting of the standard library, whose steps grow by leaps.
 var bounded = []string{"/podspec/overlaps.go:", "/podspec/warnings.go:", "slices/zsort"} // mostCompared
 
-// other is the file of what is done instead once lists are too long for another way.
+// other is the file of the algorithm for lists that are too long for the usual one.
 const other = "/rules/difference.go:"
 
 // counted are the packages whose steps are counted.
@@ -60,7 +60,7 @@ const countedToo = ",./server/...,./authx/...,slices,maps,k8s.io/apimachinery/pk
 // often each statement was run: no more than three times as often. It walks the Go types of all
 // kinds, and has each list in a create, an update, a patch of each kind, an apply and a delete,
 // together with admission plugins that compare it with lists of other objects. How often a statement
-// runs is what the compiler's coverage counters say, so the result depends on no clock.
+// runs is read from the compiler's coverage counters, so the result depends on no clock.
 func TestListsAreLinear(t *testing.T) {
 	if size := os.Getenv(listSize); size != "" {
 		n, err := strconv.Atoi(size)
@@ -266,7 +266,7 @@ func leaf(t reflect.Type) bool {
 	return false
 }
 
-// value is a value of a type, another one for each i; nil for what is better left out.
+// value returns a value of a type, another one for each i; nil for types that are left out.
 func value(t reflect.Type, i int) any {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -404,7 +404,7 @@ func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// get and put find and set what is at a place. put makes what is not there.
+// get and put find and set the value at a path. put creates missing parents.
 func get(v any, path []string) any {
 	for _, name := range path {
 		switch at := v.(type) {

@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// lossy are versions that cannot say all that the stored one says, or say it in
-// annotations. Their packages have tests of their own for what is kept.
+// lossy are versions that cannot express everything of the stored one, or only in
+// annotations. Their packages have tests of their own for these.
 var lossy = map[string]bool{
 	"autoscaling/v1 horizontalpodautoscalers": true,
 	"v1 events": true,

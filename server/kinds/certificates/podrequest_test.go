@@ -58,7 +58,7 @@ func requestOf(t *testing.T, key crypto.Signer) *certificatesv1beta1.PodCertific
 	return r
 }
 
-// TestIssuedChains: what a signer issues is for the key of the request, for the time that it says, and final.
+// TestIssuedChains: an issued certificate is for the key of the request, for the times in it, and final.
 func TestIssuedChains(t *testing.T) {
 	key, other := newKey(t, "ed25519"), newKey(t, "ed25519")
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/coordination"
 )
 
-// spec is one with a strategy and somebody who is preferred; "-" is none.
+// spec returns a spec with a strategy and a preferred holder; "-" is none.
 func spec(strategy, preferred string) (s coordinationv1.LeaseSpec) {
 	if strategy != "-" {
 		s.Strategy = ptr.To(coordinationv1.CoordinatedLeaseStrategy(strategy))

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Of the two fields for a source each follows the other; what is not served is dropped.
+// TestClaimSources: of the two fields for a source each follows the other; fields that are not served are dropped.
 func TestClaimSources(t *testing.T) {
 	ref := func(kind, namespace string) *corev1.TypedObjectReference {
 		r := &corev1.TypedObjectReference{APIGroup: new("example.com"), Kind: kind, Name: "a"}

@@ -144,7 +144,7 @@ func TestRangesAreGivenBack(t *testing.T) {
 	}
 }
 
-// still are claims that change only where a test says so, and count how often they are asked.
+// still are claims that change only by a test, and count how often they are read.
 type still struct {
 	pools
 	removed, changed int64
@@ -175,7 +175,7 @@ func full(network string, bits int) *still {
 	return s
 }
 
-// plan asks for an address, and says which it got or why not.
+// plan requests an address, and returns it or the error.
 func plan(a *core.ServiceAllocator, c kinds.Claims) string {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	s.Spec.Type = corev1.ServiceTypeClusterIP
@@ -250,7 +250,7 @@ func BenchmarkRanges(b *testing.B) {
 				c.pools[core.ServiceCIDRStorage]["a"] = fmt.Sprintf(ready, "172.16.0.0/16")
 			}
 			a := core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, 30000, 30099).FollowRanges()
-			plan(a, c) // what is found out once
+			plan(a, c) // computed once
 			b.ReportAllocs()
 			for b.Loop() {
 				if got := plan(a, c); strings.Contains(got, "full") != test.full {

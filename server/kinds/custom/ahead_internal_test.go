@@ -182,7 +182,7 @@ func TestWaitingIsBounded(t *testing.T) {
 			ask("many", versions[n+i])
 		}
 		ask("greedy", versions[0]) // is asked for already
-		ask("late", versions[0])   // for somebody else
+		ask("late", versions[0])   // for another user
 		if refused["greedy"] != 10 || refused["many"] != 10 || refused["late"] != 0 || kept.queue.Len() != mostQueued {
 			t.Errorf("%v are refused, %d wait", refused, kept.queue.Len())
 		}

@@ -171,8 +171,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestVersions follows objects through the store: what is read is what its own version
-// fills in, and what the version that is asked for knows.
+// TestVersions follows objects through the store: a read returns the defaults of the stored version
+// and the fields of the requested one.
 func TestVersions(t *testing.T) {
 	all := resources(t)
 	stored := func() kinds.Object { return boat(t, "metadata: {name: a}\nspec: {oars: 3}") }

@@ -88,8 +88,8 @@ func TestKeptWhileUsed(t *testing.T) {
 	})
 }
 
-// TestKeptIsBounded: what is compiled is at most so much text, but for the last one; who was
-// used last stays.
+// TestKeptIsBounded: compiled schemas have a bound on their text, except for the last one; the least recently
+// used go first.
 func TestKeptIsBounded(t *testing.T) {
 	kept, s := NewKept(), &source{read: map[string]int{}, size: 60}
 	kept.limit = 130

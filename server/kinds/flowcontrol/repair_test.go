@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestRepair: mandatory objects are always put right, but for what the exempt level lends;
-// suggested ones as their annotation says.
+// TestRepair: mandatory objects are always repaired, except for what the exempt level lends;
+// suggested ones according to their annotation.
 func TestRepair(t *testing.T) {
 	for _, f := range flowcontrol.FixedLevels() {
 		l := f.Object.DeepCopy()

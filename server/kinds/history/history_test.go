@@ -27,7 +27,7 @@ func resource(t *testing.T, plural string) *kinds.Resource {
 	return all[i]
 }
 
-// TestRevisionCells: a row says what a write did in few words, and what is not known.
+// TestRevisionCells: a row describes a write in few words, and marks unknown values.
 func TestRevisionCells(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	managers := func(names ...string) (out []history.Manager) {

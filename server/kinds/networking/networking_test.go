@@ -65,7 +65,7 @@ func TestNetworkPolicyGeneration(t *testing.T) {
 // off enables no gate, in release 1.32.
 func off(string) bool { return false }
 
-// TestRelaxedBackends: what an Ingress says of a Service or a Secret may stay as it is under the rules of another release.
+// TestRelaxedBackends: references of an Ingress to Services and Secrets may stay as they are under the rules of another release.
 func TestRelaxedBackends(t *testing.T) {
 	named := func(service, secret string) *networkingv1.Ingress {
 		i := ingress("a.com", "/", networkingv1.PathTypePrefix)

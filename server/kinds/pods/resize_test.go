@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestResize: of what is sent, the resources of containers are taken, by their names.
+// TestResize: of a request only the resources of containers count, by their names.
 func TestResize(t *testing.T) {
 	g, err := gates.Parse(release.Default, []string{"InPlacePodVerticalScaling=true"})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestChangedOnce: release 1.32 lists what is wrong with a changed object twice, later ones once.
+// TestChangedOnce: release 1.32 lists the errors of a changed object twice, later ones once.
 func TestChangedOnce(t *testing.T) {
 	rule := []rbacv1.PolicyRule{{}}
 	for v, times := range map[release.Version]int{release.V132: 2, release.V133: 1, release.V136: 1} {

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// TestNames: names of signers, of trust bundles and of drivers, and what is said of bad ones.
+// TestNames: names of signers, of trust bundles and of drivers, and the errors of invalid ones.
 func TestNames(t *testing.T) {
 	p := field.NewPath("spec", "name")
 	signer := func(name string) string { return rules.SignerName(name, p).ToAggregate().Error() }

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// TestRules: what each rule says, with the path and the words that clients are shown.
+// TestRules: the errors of each rule, with the path and the text that clients see.
 func TestRules(t *testing.T) {
 	p := field.NewPath("x")
 	minus, zero := int32(-1), int32(0)

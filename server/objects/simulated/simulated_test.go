@@ -106,7 +106,7 @@ func shrink(t *testing.T, seed uint64, r *world) (steps []step, least *world, tr
 	return steps, least, tries
 }
 
-// step is one action of the simulation. Its numbers say which of those that are possible then.
+// step is one action of the simulation. Its numbers select among those that are possible then.
 type step struct {
 	do         action
 	a, b, c, d uint32

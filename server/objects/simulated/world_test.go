@@ -40,7 +40,7 @@ var catalogue = kinds.NewCatalogue([]*kinds.Resource{
 // config is the settings of a run, drawn from its seed.
 type config struct {
 	servers   int
-	exclusive bool // drivers may say that no other process writes, and commits do not outlive their process
+	exclusive bool // drivers may report that no other process writes, and commits do not outlive their process
 	faults    uint32
 	cache     cache.Config
 	store     sqlstore.Config
@@ -430,7 +430,7 @@ func (w *world) settle() {
 	}
 }
 
-// notify tells feeds that wait that their databases went back.
+// notify notifies waiting feeds that their databases went back.
 func (w *world) notify() (notified bool) {
 	for _, s := range w.servers {
 		if !s.driver.noticed {

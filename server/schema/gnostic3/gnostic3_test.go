@@ -158,7 +158,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusalsNameTheMember: an error says where in the document it is.
+// TestRefusalsNameTheMember: an error names its place in the document.
 func TestRefusalsNameTheMember(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                           "the document has a value of type []interface {}",
@@ -212,7 +212,7 @@ func FuzzEncode(f *testing.F) {
 			return
 		}
 		if again, err = json.Marshal(value); err != nil || bytes.Contains(again, []byte(`"items":[`)) || long.Match(again) {
-			return // gnostic takes a list for a schema that says nothing, and a default of more than 64 bits for 0
+			return // gnostic takes a list for an empty schema, and a default of more than 64 bits for 0
 		}
 		doc := document(string(again))
 		want, err := openapi_v3.ParseDocument([]byte(doc))

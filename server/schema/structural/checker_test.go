@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// schemas and values that say or are nearly all that they can.
+// schemas and values with nearly everything that they can contain.
 var (
 	checkedSchemas = []string{
 		`{}`,

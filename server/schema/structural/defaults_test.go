@@ -37,7 +37,7 @@ func FuzzDefaults(f *testing.F) {
 			if (err == nil) != (wantErr == nil) {
 				t.Fatalf("%s: %v, the library %v", schema, err, wantErr)
 			}
-			for _, e := range want { // as releases before 1.34 say it
+			for _, e := range want { // in the text of releases before 1.34
 				if e.Type == field.ErrorTypeRequired && e.Detail == "" && (strings.HasSuffix(e.Field, "apiVersion") || strings.HasSuffix(e.Field, "kind")) {
 					e.Detail = "must not be empty"
 				}

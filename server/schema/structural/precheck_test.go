@@ -30,7 +30,7 @@ func readSchema(text []byte) *Schema {
 	return s
 }
 
-// FuzzPrecheck holds the checks to the library: where they say that there is nothing to
+// FuzzPrecheck compares the checks with the library: where they report nothing to
 // do, it does nothing.
 func FuzzPrecheck(f *testing.F) {
 	for _, s := range []string{

@@ -242,7 +242,7 @@ func TestEvictionWithinBudget(t *testing.T) {
 	}
 }
 
-// TestEvictionBehind: a server respects a budget that another server has stored, also if it has not heard of it yet.
+// TestEvictionBehind: a server respects a budget that another server has stored, even before it has received it.
 func TestEvictionBehind(t *testing.T) {
 	memory := storetest.NewMemory()
 	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory, sqlstore.Config{}), servertest.Idle)

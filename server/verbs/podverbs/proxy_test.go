@@ -150,7 +150,7 @@ func TestNodeNamesAreCheckedWhenDialled(t *testing.T) {
 	}
 }
 
-// TestProxiedAnswersAreNotOurs: a pod neither replaces what this server says of its answers, nor speaks for this server's
+// TestProxiedAnswersAreNotOurs: a pod neither replaces headers of this server, nor sets policies for this server's
 // address, nor answers more than once.
 func TestProxiedAnswersAreNotOurs(t *testing.T) {
 	s, _ := backend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -267,7 +267,7 @@ func TestNodeProxy(t *testing.T) {
 	}
 }
 
-// TestWebSockets: what a pod or an agent speaks over a WebSocket goes through as it is.
+// TestWebSockets: the frames of a WebSocket of a pod or an agent pass through unchanged.
 func TestWebSockets(t *testing.T) {
 	echo := websocket.Server{
 		Handshake: func(c *websocket.Config, r *http.Request) error {

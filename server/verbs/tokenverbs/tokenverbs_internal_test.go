@@ -70,7 +70,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestFill: a token that is no good says nothing of whose it might be.
+// TestFill: the review of an invalid token does not reveal its user.
 func TestFill(t *testing.T) {
 	who := &authx.Authenticated{Identity: &authx.Identity{Name: "u", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}}, Audiences: []string{"api"}}
 	var good, bad authenticationv1.TokenReview

@@ -41,7 +41,7 @@ func store(t testing.TB, path string, data []byte) {
 	}
 }
 
-// newestOf restores the newest state into memory, and says how far it went.
+// newestOf restores the newest state into memory, and returns how far it went.
 func newestOf(t testing.TB, dir string) (Restored, error) {
 	t.Helper()
 	l, err := List(dir)
@@ -124,7 +124,7 @@ func TestFlipAnywhere(t *testing.T) {
 		t.Fatalf("%v %v", bases, err)
 	}
 	whole := load(t, bases[0])
-	for n := 10; n < len(whole); n += 3 { // before that are fields of gzip that say nothing
+	for n := 10; n < len(whole); n += 3 { // before that are unused fields of gzip
 		bad := append([]byte(nil), whole...)
 		bad[n] ^= 1 << (n % 8)
 		store(t, bases[0], bad)

@@ -76,8 +76,8 @@ func TestOneWriter(t *testing.T) {
 	again.end()
 }
 
-// TestGap: where the database has compacted what was not followed, there is a new base,
-// and a gap that is said.
+// TestGap: if the database has compacted revisions that were not followed, there is a new base,
+// and a reported gap.
 func TestGap(t *testing.T) {
 	o := newOrigin(t)
 	dir := o.filled(Config{}, 10)
@@ -181,8 +181,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestFolderGone: a folder that goes away and comes back is gone on with; meanwhile it is
-// said, and nothing is made in its place.
+// TestFolderGone: a folder that goes away and comes back is continued; meanwhile its absence is
+// reported, and nothing is created in its place.
 func TestFolderGone(t *testing.T) {
 	o := newOrigin(t)
 	dir := filepath.Join(t.TempDir(), "backup")

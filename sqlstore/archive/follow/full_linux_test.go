@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDiskFull: while nothing more can be written, the follower says so; when it can, it
-// goes on, with every commit once.
+// TestDiskFull: while the disk is full, the follower reports it; afterwards it
+// continues, with every commit once.
 func TestDiskFull(t *testing.T) {
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
@@ -22,7 +22,7 @@ func TestDiskFull(t *testing.T) {
 	r := o.follow(Config{Dir: dir})
 	o.write(10)
 	o.has(r)
-	// No file may grow beyond what the log has by now, and a part of the next frame.
+	// No file may grow beyond the present size of the log and a part of the next frame.
 	limit := old
 	limit.Cur = uint64(r.Stats().Bytes) + 100
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// FuzzSegment: whatever a file holds, reading it ends, with bounded memory, in what was
-// written or in an error; what is read without one has the revisions in their order.
+// FuzzSegment: whatever a file holds, reading it ends, with bounded memory, with the written
+// content or with an error; content read without one has its revisions in order.
 func FuzzSegment(f *testing.F) {
 	o := newOrigin(f)
 	dir := o.filled(Config{}, 10)
@@ -105,7 +105,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// TestNames: names of files say what is in them, and others are left alone.
+// TestNames: names of files describe their content, and other files are left alone.
 func TestNames(t *testing.T) {
 	for name, ok := range map[string]bool{
 		fileName(basePrefix, baseSuffix, 3, 1<<62): true, "base-000001-0000000000000000000.gz": true, "base-1-2.gz": false, "base-000001-0000000000000000001.gz.partial": false,

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestPrune: what is older than Keep goes once a newer base covers it, and everything
-// within Keep stays.
+// TestPrune: files older than Keep are deleted once a newer base covers them, and all
+// within Keep stay.
 func TestPrune(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOrigin(t)
@@ -71,7 +71,7 @@ func TestPruneByClock(t *testing.T) {
 	o.same(dir, Target{}, o.head())
 }
 
-// TestListSays: the list has what a folder holds, and what is wrong in it.
+// TestListSays: the list has the content of a folder, and its faults.
 func TestListSays(t *testing.T) {
 	o := newOrigin(t)
 	dir := o.filled(Config{}, 5)

@@ -56,8 +56,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestSealed: every length comes back whole, behind what was there; twice the same gives
-// other bytes, in which nothing of the value is seen.
+// TestSealed: values of every length come back whole, appended to the buffer; the same value encrypts twice to
+// different bytes, which contain nothing of it.
 func TestSealed(t *testing.T) {
 	each(t, func(t *testing.T, key, _ keys.Key) {
 		for size := range 100 {

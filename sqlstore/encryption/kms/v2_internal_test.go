@@ -179,8 +179,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestOutage: writes go on for three minutes and reads for ever; both come back soon after
-// the plugin.
+// TestOutage: writes continue for three minutes and reads forever; both work again soon after
+// the plugin does.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plugin := kmstest.New("one")

@@ -93,7 +93,7 @@ func TestPagesInCircles(t *testing.T) {
 	if seen < 5 {
 		t.Errorf("%d circles were noticed", seen)
 	}
-	// A root that is said to lie elsewhere, with the checksum that this needs.
+	// The root is at another page, with a matching checksum.
 	for meta := range 2 {
 		m := raw[meta*4096+16:]
 		binary.NativeEndian.PutUint64(m[16:], 0)

@@ -32,7 +32,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestHostileValues: what is long in a way that a text does not show is not read either;
+// TestHostileValues: values whose length is not visible in their text are not read either;
 // a name that is too long is shown in part, and one beyond all measure ends the reading.
 func TestHostileValues(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
@@ -109,7 +109,7 @@ func TestNoTable(t *testing.T) {
 	}
 }
 
-// TestRefused: what is no database of kine is named with what it is.
+// TestRefused: the error for a file that is no database of kine describes the file.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

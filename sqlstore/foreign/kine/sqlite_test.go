@@ -180,7 +180,7 @@ func TestRollbackJournal(t *testing.T) {
 	}
 }
 
-// TestOneState: what is written after a source was opened is not read.
+// TestOneState: rows that are written after a source was opened are not read.
 func TestOneState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db := create(t, path)

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// TestBackupHealth: what the check says of a backup, and that it is a remark, which leaves the server ready.
+// TestBackupHealth: the text of the check of a backup, which is a remark and leaves the server ready.
 func TestBackupHealth(t *testing.T) {
 	for name, c := range map[string]struct {
 		stats follow.Stats

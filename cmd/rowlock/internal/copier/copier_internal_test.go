@@ -31,7 +31,7 @@ func TestCopyTableIsText(t *testing.T) {
 	}
 }
 
-// TestCopyTableIsShort: what is skipped for one reason is one line, and still counted.
+// TestCopyTableIsShort: all objects that are skipped for one reason share a line with their number.
 func TestCopyTableIsShort(t *testing.T) {
 	a := copyAnswer{Report: &copying.Report{}}
 	for i := range 20 {
@@ -45,7 +45,7 @@ func TestCopyTableIsShort(t *testing.T) {
 	}
 }
 
-// TestCopyRefuses: flags that say nothing about this source, or nothing at all, are refused
+// TestCopyRefuses: flags that do not apply to this source, or have no effect, are refused
 // by their names.
 func TestCopyRefuses(t *testing.T) {
 	for want, args := range map[string][]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestExplainUncertain: a command that was interrupted while a commit was under way does not say that nothing was written.
+// TestExplainUncertain: a command that was interrupted while a commit was under way does not claim that nothing was written.
 func TestExplainUncertain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

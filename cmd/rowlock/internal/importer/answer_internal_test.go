@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/server/transfer"
 )
 
-// TestImportTableIsText: what a hostile source says of itself moves no cursor.
+// TestImportTableIsText: the description of a hostile source contains no terminal sequences.
 func TestImportTableIsText(t *testing.T) {
 	const evil = "\x1b]0;x\x07"
 	a := importAnswer{Report: transfer.Report{

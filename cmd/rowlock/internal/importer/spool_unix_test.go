@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/transfer/intake"
 )
 
-// TestImportSpoolIsOurs: what lies between reading and writing is loaded into the database as
-// it is, so it is in no folder in which somebody else could have put it.
+// TestImportSpoolIsOurs: the spool is loaded into the database without further checks,
+// so it is in no folder into which another user could have put it.
 func TestImportSpoolIsOurs(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {

@@ -98,7 +98,7 @@ func TestBoundsOfDiscovery(t *testing.T) {
 	}
 }
 
-// TestHeads: what an object says of itself is said once, and can be a key and a path.
+// TestHeads: an object with two kinds or names, or with a name that is not valid in a key and a path, is an error.
 func TestHeads(t *testing.T) {
 	for want, item := range map[string]string{
 		"it has its metadata twice":             `{"metadata":{"name":"x","namespace":"a"},"metadata":{"name":"y","namespace":"a"}}`,
@@ -132,7 +132,7 @@ func TestReasonPhrase(t *testing.T) {
 		}
 		defer c.Close()
 		_, _ = buf.WriteString("HTTP/1.1 418 a\x1b]0;owned\x07b\r\nContent-Length: 0\r\n\r\n")
-		_ = buf.Flush() // the client says what came of it
+		_ = buf.Flush() // the client reports the result
 	})
 	_, _, err := collect(t, f.client(t, nil), remote.Options{})
 	if err == nil || !strings.Contains(err.Error(), "a?]0;owned?b") || strings.ContainsAny(err.Error(), "\x1b\x07") {
@@ -141,7 +141,7 @@ func TestReasonPhrase(t *testing.T) {
 }
 
 // TestMeanwhile: a definition that is deleted while others are read, and one that discovery
-// does not show, are named; a resource that the server only says it has not is an error.
+// does not show, are named; a resource in discovery that the server then answers with 404 is an error.
 func TestMeanwhile(t *testing.T) {
 	f := newFake(t)
 	groups := func(names ...string) http.HandlerFunc {
@@ -191,8 +191,8 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// TestSealed: what lies in a folder is not what was read, and cannot be opened by others; a
-// file that came by its name since is left alone.
+// TestSealed: the files of the folder do not contain the objects in plain text, and others cannot open them; a
+// file that was created under the same name since is left alone.
 func TestSealed(t *testing.T) {
 	dir := t.TempDir()
 	var s *remote.Spool

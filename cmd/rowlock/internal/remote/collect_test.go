@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// TestRetryAfter: a server that has no time is asked again when it says, and everybody
-// waits; one that asks for more than is waited ends it.
+// TestRetryAfter: after a Retry-After all workers wait, and then retry; a longer one than the client
+// accepts ends the run.
 func TestRetryAfter(t *testing.T) {
 	f := newFake(t)
 	f.serve(maps, inTurn(refuse(http.StatusTooManyRequests, "busy", 7), refuse(http.StatusServiceUnavailable, "starting", 0), text(configMaps("9", "", "x"))))
@@ -61,8 +61,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestCount: how many objects there are is asked beforehand, by a list of one of each resource; where a server does not
-// say it of all, or not at all, what it does say is the least.
+// TestCount: the number of objects is requested beforehand, by a list of one of each resource; where a server
+// does not return it for all, the known part is a lower bound.
 func TestCount(t *testing.T) {
 	const secrets = "/api/v1/secrets"
 	one := func(kind, rest string) string {
@@ -153,7 +153,7 @@ func TestExpired(t *testing.T) {
 }
 
 // TestWhatIsCollected: every resource once, completed with kind and version; definitions
-// and the storage versions they tell; what is virtual, aggregated, forbidden is left out.
+// and their storage versions; virtual, aggregated and forbidden resources are left out.
 func TestWhatIsCollected(t *testing.T) {
 	f := newFake(t)
 	aggregated := func(body string) http.HandlerFunc {

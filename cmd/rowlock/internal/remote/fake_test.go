@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// fake is an API server that answers what a test says.
+// fake is an API server whose answers a test sets.
 type fake struct {
 	*httptest.Server
 	mu     sync.Mutex

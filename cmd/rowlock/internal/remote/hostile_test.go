@@ -14,8 +14,8 @@ import (
 
 const maps = "/api/v1/configmaps"
 
-// TestHostileAnswers: whatever a server answers, collecting ends with an error that says
-// what was wrong, without a panic and without reading for ever.
+// TestHostileAnswers: whatever a server answers, collecting ends with an error that names
+// the fault, without a panic and without reading forever.
 func TestHostileAnswers(t *testing.T) {
 	page := 0
 	endless := func(w http.ResponseWriter, _ *http.Request) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestRetentionFlag: what is named alone leaves the rest as it was, and what cannot be read changes nothing.
+// TestRetentionFlag: a value that names some resources leaves the others as they were, and an invalid value changes nothing.
 func TestRetentionFlag(t *testing.T) {
 	for text, want := range map[string]string{
 		"7d": "168h0m0s", "leases=10m": "leases=10m0s,*=5m0s", "leases=10m, *=1.5d": "leases=10m0s,*=36h0m0s", "leases.coordination.k8s.io=1h,leases=2h": "leases=2h0m0s,leases.coordination.k8s.io=1h0m0s,*=5m0s",

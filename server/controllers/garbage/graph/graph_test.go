@@ -69,7 +69,7 @@ func (w *world) do(line string) (changed bool) {
 	return w.Set(&o, w.look)
 }
 
-// Each line is followed by who is to be looked at then.
+// Each line is followed by the objects to process then.
 func TestWhoIsLookedAt(t *testing.T) {
 	for name, script := range map[string][][2]string{
 		"an owner goes":            {{"set a -", ""}, {"set b - a", ""}, {"set c - a!", ""}, {"gone a", "b c"}, {"gone b", ""}, {"gone c", ""}},

@@ -55,7 +55,7 @@ func (m model) blocking(name string) (n, dependents int) {
 	return n, dependents
 }
 
-// step changes the model, and says who is to be looked at.
+// step changes the model, and returns the objects to process.
 func (m model) step(name string, now *object) (look map[string]bool) {
 	look = map[string]bool{}
 	old := m[name]

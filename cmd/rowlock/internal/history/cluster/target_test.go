@@ -66,7 +66,7 @@ func TestParseNamesRefuses(t *testing.T) {
 	}
 }
 
-// TestRedirects: what identifies the user is sent to no other server, whatever a server says.
+// TestRedirects: the credentials of the user are sent to no other server, whatever a server answers.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -104,7 +104,7 @@ func (s *shop) now() int64 {
 
 func (s *shop) finder() plan.Finder { return plan.Finder{Client: s.c, Resources: s.all} }
 
-// carry does a plan, and says in a word what became of each step.
+// carry executes a plan, and returns the result of each step in a word.
 func (s *shop) carry(make func(context.Context, *plan.Plan) error, between func()) map[string]string {
 	s.t.Helper()
 	p := plan.New()
@@ -156,8 +156,8 @@ func want(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// TestRestore: what is gone comes back, what differs changes, what is new goes if that is
-// asked for, and what somebody changes meanwhile is left alone.
+// TestRestore: deleted objects come back, changed ones are changed back, new ones are deleted
+// on request, and objects that change meanwhile are left alone.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -297,7 +297,7 @@ func (s *shop) changed() (at int64) {
 	return at
 }
 
-// TestRights: a plan is made and done with the user's rights, and says what they lack.
+// TestRights: a plan is made and executed with the user's rights, and names missing ones.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := open(t)

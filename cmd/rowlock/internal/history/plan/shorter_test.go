@@ -33,8 +33,8 @@ func forgets(cfg *rest.Config, ends string) *rest.Config {
 	return cfg
 }
 
-// TestShorterPast: what is kept for a shorter time than the rest is named, and the rest comes
-// back; where nothing is kept for so long, that is an error and no empty plan.
+// TestShorterPast: resources with a shorter retention are named, and the others are
+// restored; if none is kept for so long, the result is an error and not an empty plan.
 func TestShorterPast(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/rowlocktest"
 )
 
-// undelete brings objects back, and says in a word what became of each.
+// undelete brings objects back, and returns the result for each in a word.
 func (s *shop) undelete(u *plan.Undelete, names ...string) map[string]string {
 	s.t.Helper()
 	u.Finder = s.finder()
@@ -141,8 +141,8 @@ func TestUndeleteDefinition(t *testing.T) {
 	}
 }
 
-// TestEnded: a plan that is ended in its midst says what it did not come to, and goes on when it is
-// made again.
+// TestEnded: a plan that is interrupted reports the remaining steps, and the next plan executes
+// them.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	s := open(t)

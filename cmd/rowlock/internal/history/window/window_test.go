@@ -169,8 +169,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestWhatOthersKeep: what a server behind this one answers is of the present, whichever version
-// is asked for and whatever it says: it is not shown as the past.
+// TestWhatOthersKeep: an answer of an aggregated server is about the present, whichever version
+// was requested and whatever it contains: it is not shown as the past.
 func TestWhatOthersKeep(t *testing.T) {
 	t.Parallel()
 	const then = 7

@@ -26,8 +26,8 @@ func decoded(t *testing.T, data []byte) (object map[string]any) {
 }
 
 // TestHostileSource: an object that is none, or has a name that would be another path, is
-// named and does not end the run; one with an unusual name is copied by this name, and what
-// is written is what was looked at.
+// named and does not end the run; one with an unusual name is copied under this name, and the
+// object that was read is the one that is written.
 func TestHostileSource(t *testing.T) {
 	t.Parallel()
 	s := newTarget(t, "a", "b")
@@ -101,8 +101,8 @@ func hostile(objects http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// TestHostileTarget: whatever a target answers, the run ends, with what became of each object
-// or with an error that says what was wrong.
+// TestHostileTarget: whatever a target answers, the run ends with the result for each object
+// or with an error that names the fault.
 func TestHostileTarget(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
@@ -115,7 +115,7 @@ func TestHostileTarget(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
-		ended  string // what the error of the run says; "": the object failed
+		ended  string // part of the error of the run; "": the object failed
 		told   string
 	}{
 		"no JSON":        {status(200, "<html>"), "", "makes no sense"},

@@ -21,8 +21,8 @@ func asJSON(t *testing.T, object any) string {
 	return string(data)
 }
 
-// TestOwners: references have the new UIDs, also of owners that come later, or were there;
-// what is lost, is in a circle, or has no UID is copied without, and noted.
+// TestOwners: references have the new UIDs, also of owners that come later, or existed;
+// references that are lost, form a cycle, or have no UID are left out and reported.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := newTarget(t, "a")

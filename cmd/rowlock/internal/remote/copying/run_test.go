@@ -15,8 +15,8 @@ import (
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"a"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{"replicas":3,"readyReplicas":2}}`
 
-// TestSecondRun: what is there and no different is left alone; what others own with another
-// value is a conflict, and taken only where that was asked for.
+// TestSecondRun: an existing equal object is left alone; a field that another manager owns with another
+// value is a conflict, and overwritten only on request.
 func TestSecondRun(t *testing.T) {
 	t.Parallel()
 	s := newTarget(t, "a")
@@ -38,8 +38,8 @@ func TestSecondRun(t *testing.T) {
 	}
 }
 
-// TestWithStatus: the status is written where that is asked for, and follows the same rule
-// as all else: what others say in it is theirs.
+// TestWithStatus: the status is written on request, by the same rule as other fields:
+// those of other managers stay.
 func TestWithStatus(t *testing.T) {
 	t.Parallel()
 	s := newTarget(t, "a")
@@ -92,8 +92,8 @@ func TestChosen(t *testing.T) {
 	wantTotal(t, "by a group", s.run(t, from, copying.Options{Resources: []string{"*.scheduling.k8s.io"}}), 1, 0, 0, 0, 0, 0)
 }
 
-// TestAddresses: a Service whose address or ports are taken gets others, and says so; one
-// that is there keeps its own.
+// TestAddresses: a Service whose address or ports are taken gets others, which the report notes; an existing
+// one keeps its own.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	s := newTarget(t, "a")
@@ -125,7 +125,7 @@ func TestAddresses(t *testing.T) {
 	wantDetail(t, r, copying.Noted, "services", "far", "has another address in the target, and keeps it: "+far+" instead of 192.168.200.1")
 }
 
-// TestInterrupted: a run that ends midway tells what it did, and the next one does the rest.
+// TestInterrupted: an interrupted run reports its results, and the next one does the rest.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newTarget(t, "a")
