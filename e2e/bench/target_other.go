@@ -17,7 +17,7 @@ import (
 
 // targets returns the servers that -against names: [NAME@]URL[=CREDENTIAL], with commas in
 // between. A credential is the path of a kubeconfig, if there is such a file, or a bearer
-// token. entries are what the list says of each.
+// token. entries are the parts of the list.
 func targets(list string) (all []*target, entries []string, err error) {
 	if list == "" {
 		return nil, nil, nil
@@ -74,7 +74,7 @@ func (t *target) readKubeconfig(path string) error {
 	if t.tls == nil {
 		t.tls = &tls.Config{}
 	}
-	t.tls.NextProtos = nil // the transport says which protocols it speaks
+	t.tls.NextProtos = nil // the transport sets its protocols
 	t.token = cfg.BearerToken
 	if cfg.BearerTokenFile != "" {
 		text, err := os.ReadFile(cfg.BearerTokenFile)

@@ -26,7 +26,7 @@ import (
 // patience bounds how long clients and servers may take to come to rest after the faults.
 const patience = 90 * time.Second
 
-// run does what the flags say, and returns how many violations it found.
+// run executes the run that the flags describe, and returns the number of violations.
 func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err error) {
 	if s.faults == "help" {
 		_, err := io.WriteString(out, faults.Help())

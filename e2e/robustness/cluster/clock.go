@@ -47,7 +47,7 @@ func (c *Cluster) StartServerAt(ctx context.Context, i int, ahead time.Duration)
 			var clock *wallclock.Clock
 			if clock, unset = wallclock.Open(pid); unset == nil {
 				set, unset = Setting{time.Now(), ahead}, clock.Set(ahead)
-				_ = clock.Close() // the process has what was written
+				_ = clock.Close() // the write is complete
 				return
 			}
 			if time.Now().After(deadline) || errors.Is(unset, wallclock.ErrUnknown) {

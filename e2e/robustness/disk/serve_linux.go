@@ -39,7 +39,7 @@ func Serve(backing, mount string, in io.Reader, out io.Writer) error {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		fmt.Fprintln(out, d.obey(strings.Fields(lines.Text())))
 	}
-	for range 50 { // as long as somebody has a file open
+	for range 50 { // as long as a process has a file open
 		if err = server.Unmount(); err == nil {
 			return nil
 		}

@@ -25,7 +25,7 @@ func (p *process) run() error {
 		return fmt.Errorf("starting %s: %w", p.cmd.Path, err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // it was killed, or says in its log why it ended
+		_ = p.cmd.Wait() // it was killed, or its log has the reason
 		close(p.done)
 	}()
 	return nil

@@ -42,7 +42,7 @@ type outcome struct {
 	compacts bool          // an operator deletes history
 	clock    bool          // it set the wall clock of servers
 	wrong    string        // a promise that was broken
-	absent   error         // why the fault was not made, where that says nothing about the servers; the report counts these
+	absent   error         // why the fault was not made, if the servers are not the cause; the report counts these
 	err      error         // the fault could not be made, or mended
 }
 
@@ -100,7 +100,7 @@ func Help() string {
 	return b.String()
 }
 
-// Deck decides which fault comes next. Like a shuffled pack of cards it has each fault as often as Often says, and is shuffled
+// Deck decides which fault comes next. Like a shuffled pack of cards it has each fault as often as its Often, and is shuffled
 // again once all were drawn. Each fault comes once before any comes again, so that a run of a few minutes makes every fault. It is for
 // one goroutine.
 type Deck struct {

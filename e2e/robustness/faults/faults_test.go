@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/faults"
 )
 
-// TestDeck: the deck has each fault of a store as often as it says, in an order that the seed determines and that begins with one of
+// TestDeck: the deck has each fault of a store as often as its Often, in an order that the seed determines and that begins with one of
 // each, and then again.
 func TestDeck(t *testing.T) {
 	for _, store := range []string{"sqlite", "postgres"} {

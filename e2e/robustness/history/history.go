@@ -115,7 +115,7 @@ type Op struct {
 	Got     *State        `json:"got,omitempty"`
 }
 
-// Loose reports whether the values of an object do not say which operation wrote them.
+// Loose reports whether the values of an object do not identify the operation that wrote them.
 func (k Key) Loose() bool { return strings.HasPrefix(k.Name, "toggle") }
 
 // Writes reports whether the operation changes something.

@@ -19,7 +19,7 @@ type Page struct {
 	Version uint64 `json:"v"`
 	Items   []Item `json:"items,omitempty"`
 	More    bool   `json:"more,omitempty"`
-	Rest    *int   `json:"rest,omitempty"` // how many items the server says follow
+	Rest    *int   `json:"rest,omitempty"` // the number of further items that the server announces
 }
 
 // Match defines which state a list asks for.

@@ -14,8 +14,8 @@ func stall(server int, begin, end time.Duration) *history.Stall {
 	return &history.Stall{Server: server, Begin: begin, End: end}
 }
 
-// TestStalls: bounds of time are longer by the time that the program or the server stood still, by no more, and the verdict says by
-// how much.
+// TestStalls: bounds of time grow by exactly the time for which the program or the server stood still, and the verdict has
+// that time.
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	s := time.Second

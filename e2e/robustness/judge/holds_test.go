@@ -21,7 +21,7 @@ func init() {
 		st.Node = node
 		written(r, history.Op{Kind: history.Bind, Field: "bound", Value: value}, st)
 	}
-	// patched has the object be patched, with the label on as the operation says, and as it is then.
+	// patched patches the object; on is the label in the operation, is the label afterwards.
 	patched := func(r *history.Round, on *bool, is bool) {
 		create(r)
 		written(r, history.Op{Kind: history.Set, Field: "v", On: on}, state(27, is, "v", "new27"))

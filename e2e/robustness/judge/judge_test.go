@@ -59,7 +59,7 @@ func toggled(r *history.Round, version uint64) {
 	}
 }
 
-// goesOn has the table go on at a revision far behind, with one object, and may say what the database had lost.
+// goesOn has the table go on at a revision far behind, with one object, and may list the revisions that the database had lost.
 func goesOn(r *history.Round, found ...uint64) {
 	r.Segments = append(r.Segments, &history.Segment{From: 2_000_000, To: 2_000_000, Initial: []history.Row{row("register-a", 10, state(14, true, "v", "op4"))}})
 	for _, f := range found {

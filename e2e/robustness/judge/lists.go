@@ -176,7 +176,7 @@ func (j *judge) lists() {
 	}
 }
 
-// limited checks that no page has more items than were asked for, and what the pages say of the items that follow.
+// limited checks that no page has more items than were requested, and that the announced numbers of further items are right.
 func (j *judge) limited(l *history.List, p *part, revision uint64) {
 	came := 0
 	for _, page := range l.Pages {

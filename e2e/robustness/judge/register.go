@@ -166,7 +166,7 @@ func (j *judge) initialRegister(k history.Key) Register {
 
 func valueOf(s *history.State) string { return s.Fields["v"] + s.Fields["holder"] }
 
-// operationsOf converts operations for porcupine. What the table says of writes without an answer spares it guesses.
+// operationsOf converts operations for porcupine. The outcomes in the table of writes without an answer spare it guesses.
 func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) []porcupine.Operation {
 	var list []porcupine.Operation
 	clients := map[string]int{}
@@ -254,7 +254,7 @@ func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*ve
 		}
 	}
 	lines := opLines(least.answered...)
-	// Each write is a step of the object; the last ones say most.
+	// Each write is a step of the object; the last ones are the most informative.
 	if len(lines) > 30 {
 		lines = append([]string{fmt.Sprintf("... %d operations before", len(lines)-30)}, lines[len(lines)-30:]...)
 	}

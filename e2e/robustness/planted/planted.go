@@ -61,7 +61,7 @@ func All() ([]Patch, error) {
 	return all, nil
 }
 
-// Options say what Run tries.
+// Options select the patches and runs of Run.
 type Options struct {
 	Root    string        // the folder of the module
 	Program string        // an executable of the robustness program

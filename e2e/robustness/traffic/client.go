@@ -105,7 +105,7 @@ type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() error { return e.error }
 
-// outcome is the outcome that a code and an answer show. An answer of 504 or 500 leaves it open; 503 and 429 say that nothing was done.
+// outcome is the outcome that a code and an answer show. An answer of 504 or 500 leaves it open; 503 and 429 mean that nothing was done.
 func outcome(code int, answer []byte, err error) history.Outcome {
 	var unsent *unsentError
 	switch {
@@ -133,7 +133,7 @@ func outcome(code int, answer []byte, err error) history.Outcome {
 	return history.Unknown
 }
 
-// do carries an operation out and records it. It returns the operation with what the answer said.
+// do carries an operation out and records it. It returns the operation with its outcome.
 func (c *client) do(op *history.Op, method, path, contentType, body string) *history.Op {
 	if op.ID == "" {
 		op.ID = c.rec.ID()

@@ -13,8 +13,8 @@ import (
 )
 
 // The fleet makes a run dense: nodes renew Leases of their own, and read those of all nodes, without a rest between requests.
-// No order of these operations has to be searched: the versions that writes replace, and what had been seen when reads began,
-// say whether they are right, in linear time.
+// No order of these operations has to be searched: the versions that writes replace, and the versions seen when reads began,
+// suffice to check them in linear time.
 const (
 	fleetNamespace = "fleet"
 	fleetLeases    = 16 // of each node

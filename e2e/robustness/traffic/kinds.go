@@ -29,7 +29,7 @@ var (
 		return map[string]any{"spec": map[string]any{"holderIdentity": id, "leaseDurationSeconds": 15}}
 	}}
 	widgets = kind{"widgets.robust.rowlock.dev", "widgets", "robust.rowlock.dev/v1", "Widget", "/apis/robust.rowlock.dev/v1", func(field, id string) map[string]any {
-		// What a write of the spec says of the status, or the other way round, must have no effect.
+		// The status in a write of the spec must have no effect, and vice versa.
 		stolen := map[string]any{"values": map[string]any{"stolen": id}}
 		if name, ok := strings.CutPrefix(field, "status."); ok {
 			return map[string]any{"spec": stolen, "status": map[string]any{"values": map[string]any{name: id}}}

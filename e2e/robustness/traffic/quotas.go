@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// A quota is enforced as its status says, to which each write adds before it is stored. The controller counts stored objects: it may
+// A quota is enforced by its status, to which each write adds before it is stored. The controller counts stored objects: it may
 // miss writes that are under way, when a quota is new, some seconds later, and when a server begins to lead. So all Secrets are made at
 // once, before it counts again, and the bound is higher than the quota.
 const (
@@ -32,7 +32,7 @@ func (c *client) quotas(ctx context.Context) {
 		if _, _, ok := c.must(ctx, c, http.MethodPost, narrow+"/resourcequotas", fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"hard":{"count/secrets":"%d"}}}`, name, quotaSecrets), http.StatusCreated, http.StatusConflict); !ok {
 			return
 		}
-		for server := 0; server < c.c.Len() && ctx.Err() == nil; { // one that has not heard of the quota does not enforce it
+		for server := 0; server < c.c.Len() && ctx.Err() == nil; { // one that has not received the quota does not enforce it
 			var q struct {
 				Status struct{ Used map[string]string }
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Options say how much traffic there is.
+// Options set the amount of traffic.
 type Options struct {
 	Seed  uint64
 	Pace  time.Duration // how long a client rests between requests, on average

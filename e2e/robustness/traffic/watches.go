@@ -111,7 +111,7 @@ func (w *watcher) run() {
 			}
 		default:
 			if v := w.someVersion(w.client); !w.patient && v != 0 && v < w.at && w.rand.IntN(6) == 0 {
-				w.watch(v, false) // from some way back, which says nothing about where the watcher is
+				w.watch(v, false) // from an older revision, which is not the watcher's position
 			}
 			w.watch(w.at, false)
 			if w.rand.IntN(8) == 0 && w.final.Load() == 0 {

@@ -115,7 +115,7 @@ func (c *client) registers(ctx context.Context) {
 			switch c.rand.IntN(4) {
 			case 0:
 				c.do(op, http.MethodPatch, k.path(ns, name)+"?dryRun=All", mergePatch, k.body("", 0, field, op.ID, &on, pad))
-			case 1: // it may be gone by now
+			case 1: // it may be deleted
 				op.Kind = history.Create
 				c.do(op, http.MethodPost, k.path(ns, "")+"?dryRun=All", plainJSON, k.body(name, 0, field, op.ID, &on, pad))
 			case 2:
@@ -172,7 +172,7 @@ func (c *client) registers(ctx context.Context) {
 		case history.NotFound, history.Conflict:
 			known[name] = 0
 		case history.Exists:
-			known[name] = 1 // a version that nothing has any more: a conflict, or a read, tells the right one
+			known[name] = 1 // a version that no object has any more: a conflict or a read returns the right one
 		case history.Unknown:
 			if op.Writes() {
 				c.gens.opened(base)

@@ -54,7 +54,7 @@ func Open(pid int) (c *Clock, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = mem.Close() // it was not written to, or the error says that
+			_ = mem.Close() // it was not written to, or the write has failed
 		}
 	}()
 	regions, err := readRegions(pid)

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command years compresses a month of a cluster into minutes, and judges whether anything grows. Its report says how much of a month it is.
+// Command years compresses a month of a cluster into minutes, and judges whether anything grows. Its report gives the share of a month.
 //
 //	go run ./e2e/robustness/years -minutes 60 -store postgres
 //

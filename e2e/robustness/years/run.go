@@ -56,7 +56,7 @@ func (s *settings) filling() float64 {
 	return s.rate * 2048 * (min(long, eventsKept) - s.settle()).Seconds()
 }
 
-// run does what the flags say, and returns how many faults it found.
+// run executes the run that the flags describe, and returns the number of faults.
 func (s *settings) run(ctx context.Context, out io.Writer) (faults int, err error) {
 	if s.out == "" {
 		if s.out, err = os.MkdirTemp("", "years-"); err != nil {
