@@ -185,7 +185,7 @@ func (c *courtroom) config(t *testing.T, name, query string) (code int, header h
 	return code, header, string(data)
 }
 
-// message is that of a Status.
+// message returns that of a Status.
 func message(body string) string {
 	var st struct{ Message string }
 	_ = json.Unmarshal([]byte(body), &st)

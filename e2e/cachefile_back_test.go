@@ -173,7 +173,7 @@ func (c *cachedServer) rows() []string {
 	return liveConfigMaps(c.t, c.s.Options().Store)
 }
 
-// liveConfigMaps are names, revisions and values in a database.
+// liveConfigMaps returns names, revisions and values in a database.
 func liveConfigMaps(t testing.TB, store string) (all []string) {
 	t.Helper()
 	const live = `SELECT name, revision, value FROM kv WHERE resource = 'configmaps' AND namespace = 'default' AND superseded_revision IS NULL`

@@ -55,7 +55,7 @@ func openEra(t *testing.T, file string) era {
 	return e
 }
 
-// live are the keys of the live rows that do not expire, but for those of the server itself.
+// live returns the keys of the live rows that do not expire, but for those of the server itself.
 func (e era) live(t *testing.T) (keys []string) {
 	t.Helper()
 	db, err := sql.Open(e.driver, e.source)
@@ -203,7 +203,7 @@ func TestServesEras(t *testing.T) {
 	}
 }
 
-// eventsAfter are the first n events of the namespace's ConfigMaps after a resource version.
+// eventsAfter returns the first n events of the namespace's ConfigMaps after a resource version.
 func eventsAfter(t *testing.T, a *api, version string, n int) (events []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -70,7 +70,7 @@ func (s *settings) plant(ctx context.Context, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// moduleRoot is the folder of the module that the program was started in.
+// moduleRoot returns the folder of the module that the program was started in.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

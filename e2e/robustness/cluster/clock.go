@@ -64,7 +64,7 @@ func (c *Cluster) StartServerAt(ctx context.Context, i int, ahead time.Duration)
 	return unset, err
 }
 
-// Machine is the machine's time when a server wrote a time to its log. Settings of its clock are by time.
+// Machine returns the machine's time when a server wrote a time to its log. Settings of its clock are by time.
 func Machine(settings []Setting, logged time.Time) time.Time {
 	const slack = time.Second // between a setting and its effect, as clocks are set by hours
 	for i, s := range settings {

@@ -116,7 +116,7 @@ func (c *client) until(ctx context.Context, code int, method, path, body string)
 	return ctx.Err()
 }
 
-// named is the body of a new object.
+// named returns the body of a new object.
 func named(name string) string { return fmt.Sprintf(`{"metadata":{"name":%q}}`, name) }
 
 // writer writes objects, one after the other, from several goroutines, and remembers which were acknowledged.

@@ -118,7 +118,7 @@ func (m *measures) took(what string, d time.Duration) {
 	m.times[what] = append(m.times[what], d)
 }
 
-// turns are the rounds of a part, at least one: one of each so many, as far as they fit into the time.
+// turns returns the rounds of a part, at least one: one of each so many, as far as they fit into the time.
 func (m *measures) turns(of int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for round := range max(1, m.rounds/of) {

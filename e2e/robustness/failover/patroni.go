@@ -166,7 +166,7 @@ func (n *node) ask(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// primary is the node that takes writes.
+// primary returns the node that takes writes.
 func (c *patroniCluster) primary(ctx context.Context) (*node, error) {
 	conn, err := pgx.Connect(ctx, c.url("postgres"))
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *patroniCluster) primary(ctx context.Context) (*node, error) {
 	return c.nodes[at], nil
 }
 
-// postmaster is the process of a node's PostgreSQL.
+// postmaster returns the process of a node's PostgreSQL.
 func (n *node) postmaster() (int, error) {
 	b, err := os.ReadFile(filepath.Join(n.dir, "data", "postmaster.pid"))
 	if err != nil {

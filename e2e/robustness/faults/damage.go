@@ -47,7 +47,7 @@ func damages() []Fault {
 	}
 }
 
-// addressSpace is the size of the address space of a process.
+// addressSpace returns the size of the address space of a process.
 func addressSpace(pid int) (uint64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -143,7 +143,7 @@ func (e *env) until(ctx context.Context, try func() error) error {
 	}
 }
 
-// request is a request of the administrator.
+// request returns a request of the administrator.
 func request(ctx context.Context, client *http.Client, method, url, body string) (code int, answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

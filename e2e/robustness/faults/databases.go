@@ -125,7 +125,7 @@ func databases() []Fault {
 	}
 }
 
-// failover is a failover to a synchronous standby.
+// failover returns a failover to a synchronous standby.
 func (e *env) failover(ctx context.Context) cluster.Failover {
 	return cluster.Failover{
 		Hangs: e.rand.IntN(2) == 0,

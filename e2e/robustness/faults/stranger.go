@@ -37,7 +37,7 @@ func strangers() []Fault {
 	}
 }
 
-// strangersCache is the cache file of a copy of the database whose next revisions are of other objects.
+// strangersCache returns the cache file of a copy of the database whose next revisions are of other objects.
 func (e *env) strangersCache(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -29,10 +29,10 @@ type Scope struct {
 	Namespace string `json:"ns"`
 }
 
-// Everywhere is the scope with all namespaces.
+// Everywhere returns the scope with all namespaces.
 func (s Scope) Everywhere() Scope { return Scope{Resource: s.Resource} }
 
-// Scope is the scope that the object is in.
+// Scope returns the scope that the object is in.
 func (k Key) Scope() Scope { return Scope{k.Resource, k.Namespace} }
 
 // State is an object at a version.

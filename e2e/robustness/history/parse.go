@@ -98,7 +98,7 @@ func hash(tree map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:10]), nil
 }
 
-// fields are the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
+// fields returns the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
 // custom resource's spec and status, annotations of a Pod, and messages of the conditions of Pods and Deployments; and that a
 // Deployment is paused, which none may set.
 func fields(tree map[string]any) map[string]string {

@@ -76,10 +76,10 @@ func NewRecorder() *Recorder {
 	return r
 }
 
-// Now is the time since the run began.
+// Now returns the time since the run began.
 func (r *Recorder) Now() time.Duration { return time.Since(r.began) }
 
-// At is the time since the run began, of a time of the wall clock.
+// At returns the time since the run began, of a time of the wall clock.
 func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.began) }
 
 // Begin begins a round.
@@ -99,7 +99,7 @@ func (r *Recorder) End() *Round {
 	return round
 }
 
-// ID is a name for an operation that no other operation of the run has.
+// ID returns a name for an operation that no other operation of the run has.
 func (r *Recorder) ID() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

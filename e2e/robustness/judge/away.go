@@ -93,7 +93,7 @@ func (j *judge) away(w why, server int) spans {
 	return joined
 }
 
-// calm is the time when so much time has passed in which a server, or every one, ran and reached its database.
+// calm returns the time when so much time has passed in which a server, or every one, ran and reached its database.
 func (j *judge) calm(at, want time.Duration, server int) time.Duration {
 	away := j.away(cutOff, server)
 	for end := at + want; ; {
@@ -105,7 +105,7 @@ func (j *judge) calm(at, want time.Duration, server int) time.Duration {
 	}
 }
 
-// quiet is for how long a server ran, and no fault touched it or its connections, between two times.
+// quiet returns for how long a server ran, and no fault touched it or its connections, between two times.
 func (j *judge) quiet(from, to time.Duration, server int) time.Duration {
 	return to - from - j.away(touched, server).within(from, to)
 }

@@ -72,7 +72,7 @@ func get(at time.Duration, s history.State) *history.Op {
 	return &history.Op{Client: "reader", Kind: history.Get, Key: key("set1"), Call: at, Return: at + ms, Outcome: history.OK, Got: &s}
 }
 
-// clean is a round without a violation. Object a is there at revision 10; then b is created at 11, a changed at 12 and
+// clean returns a round without a violation. Object a is there at revision 10; then b is created at 11, a changed at 12 and
 // leaves the selection, b deleted at 13, a swapped at 14, and set1 begins at 15 and grows at 16.
 func clean() *history.Round {
 	a10, b11 := state(10, true, "v", "op0"), state(11, true, "v", "op1")

@@ -20,7 +20,7 @@ type version struct {
 	op       *history.Op // that wrote it; nil: not known
 }
 
-// until is the revision from which on the version is no more.
+// until returns the revision from which on the version is no more.
 func (v *version) until() uint64 {
 	if v.next == nil {
 		return ^uint64(0)
@@ -120,7 +120,7 @@ func (l *ledger) phantom(revision uint64) bool {
 	return len(l.parts) > 0 && revision > l.parts[len(l.parts)-1].to
 }
 
-// at is the version of an object at a revision; nil: it never was there. Only for revisions of the part.
+// at returns the version of an object at a revision; nil: it never was there. Only for revisions of the part.
 func (p *part) at(k history.Key, revision uint64) *version {
 	all := p.keys[k]
 	i := sort.Search(len(all), func(i int) bool { return all[i].revision > revision })
@@ -140,7 +140,7 @@ func (p *part) next(v *version) *version {
 	return all[i]
 }
 
-// before is the live state before a version; nil: there was none.
+// before returns the live state before a version; nil: there was none.
 func (v *version) before() *history.State {
 	if v.prev == nil || v.prev.deleted {
 		return nil
@@ -148,7 +148,7 @@ func (v *version) before() *history.State {
 	return v.prev.state
 }
 
-// after are the versions of a scope after a revision, up to another one.
+// after returns the versions of a scope after a revision, up to another one.
 func (p *part) after(s history.Scope, from, to uint64) []*version {
 	_, all := p.rows(s)
 	i := sort.Search(len(all), func(i int) bool { return all[i].revision > from })
@@ -199,7 +199,7 @@ func (j *judge) times() {
 	}
 }
 
-// seenBefore is the newest revision that any client had seen before a time.
+// seenBefore returns the newest revision that any client had seen before a time.
 func (l *ledger) seenBefore(at time.Duration) uint64 {
 	i := sort.Search(len(l.seen), func(i int) bool { return l.seen[i].at >= at })
 	if i == 0 {
@@ -214,7 +214,7 @@ func (l *ledger) tooNew(revision uint64, at time.Duration) bool {
 	return i < len(l.calls) && l.calls[i].revision <= revision
 }
 
-// writeAfter is a write that shows that a revision was too new.
+// writeAfter returns a write that shows that a revision was too new.
 func (j *judge) writeAfter(revision uint64, at time.Duration) *history.Op {
 	for _, p := range j.parts {
 		for _, all := range p.keys {

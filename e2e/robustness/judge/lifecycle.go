@@ -154,7 +154,7 @@ func (j *judge) asked() {
 	}
 }
 
-// batchOf is the batch that an object belongs to.
+// batchOf returns the batch that an object belongs to.
 func batchOf(k history.Key) (batch string, ok bool) {
 	text, ok := strings.CutPrefix(k.Name, "batch-")
 	batch, _, _ = strings.Cut(text, "-")
@@ -232,7 +232,7 @@ func (j *judge) misdated(o *history.Op) bool {
 	})
 }
 
-// misdates is for how long clocks by which Events expire were wrong since a time.
+// misdates returns for how long clocks by which Events expire were wrong since a time.
 func (j *judge) misdates(since time.Duration) (sum time.Duration) {
 	for _, f := range j.r.Faults {
 		if f.Stamps {

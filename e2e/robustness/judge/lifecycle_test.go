@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/judge"
 )
 
-// lived is a clean round that goes on: held is created at 17, marked at 18 and gone at 19; in the namespace home, made at 20, an
+// lived returns a clean round that goes on: held is created at 17, marked at 18 and gone at 19; in the namespace home, made at 20, an
 // object is made at 21 and goes at 22, and the namespace at 23; an Event is there at 24, and no more at 25.
 func lived() *history.Round {
 	r := clean()
@@ -170,7 +170,7 @@ func rowAt(r *history.Round, revision uint64) *history.Row {
 	return &rows[slices.IndexFunc(rows, func(r history.Row) bool { return r.Revision == revision })]
 }
 
-// again is the row of a revision, which is no deletion, with a state of its own.
+// again returns the row of a revision, which is no deletion, with a state of its own.
 func again(r *history.Round, revision uint64) *history.Row {
 	row := rowAt(r, revision)
 	s := *row.State

@@ -53,7 +53,7 @@ func (p *part) marksOf(s history.Scope) *marks {
 	return m
 }
 
-// state is the objects of a scope that a selector chooses at a revision.
+// state returns the objects of a scope that a selector chooses at a revision.
 func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map[string]*version {
 	m := p.marksOf(s)
 	rows := p.after(s, p.from, revision)

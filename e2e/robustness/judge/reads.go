@@ -56,7 +56,7 @@ func (j *judge) reads() {
 	}
 }
 
-// version is the version of an object at a revision at which a read shows it. Not known: that is between parts of the log, or
+// version returns the version of an object at a revision at which a read shows it. Not known: that is between parts of the log, or
 // before them, and no part begins with it.
 func (j *judge) version(k history.Key, revision uint64) (v *version, known bool) {
 	if p := j.part(revision, revision); p != nil {

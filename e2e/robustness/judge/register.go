@@ -152,7 +152,7 @@ func (j *judge) registers() {
 	}
 }
 
-// initialRegister is an object at the beginning of the round.
+// initialRegister returns an object at the beginning of the round.
 func (j *judge) initialRegister(k history.Key) Register {
 	if len(j.parts) == 0 {
 		return Register{}
@@ -210,7 +210,7 @@ func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) 
 	return list
 }
 
-// shortest is the shortest history that is still impossible: up to some answer, with the operations that were under way then
+// shortest returns the shortest history that is still impossible: up to some answer, with the operations that were under way then
 // as open, and without operations that are not needed.
 func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*version, whole bool) []string {
 	type cut struct{ answered, open []*history.Op }

@@ -204,7 +204,7 @@ func (j *judge) initial(s *history.Stream) (from uint64, rest []history.Event, o
 	return 0, nil, false // cut before its end
 }
 
-// expected is the type of the event that a selector sees of a version; "": none.
+// expected returns the type of the event that a selector sees of a version; "": none.
 func expected(v *version, sel history.Selector) string {
 	name := v.row.Key.Name
 	before := v.before()

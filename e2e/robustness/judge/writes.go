@@ -162,7 +162,7 @@ func ends(o *history.Op) bool {
 	return graceful(o.Key) && o.Outcome == history.OK && o.Got != nil && o.Got.Going
 }
 
-// marked is the operation that marked an object for deletion.
+// marked returns the operation that marked an object for deletion.
 func (j *judge) marked(v *version) *history.Op {
 	if j.marks == nil {
 		j.marks = map[history.Key]*history.Op{}
@@ -187,7 +187,7 @@ func (j *judge) again(v *version) bool {
 	})
 }
 
-// created is the operation that created an object without fields.
+// created returns the operation that created an object without fields.
 func (j *judge) created(v *version) *history.Op {
 	if j.creates == nil {
 		j.creates = map[history.Key][]*history.Op{}

@@ -129,7 +129,7 @@ func sorted(m map[string]int) (list []count) {
 	return list
 }
 
-// properties are all that is judged, with how often it was.
+// properties returns all that is judged, with how often it was.
 func (r *Run) properties() (list []count) {
 	for _, p := range judge.Properties {
 		list = append(list, count{p.Name, p.Promise, r.Judged[p.Name]})

@@ -66,7 +66,7 @@ type Stalls struct {
 	Times   []Fault      `json:"times"`
 }
 
-// String is a line of the summary; "": nothing stood still.
+// String returns a line of the summary; "": nothing stood still.
 func (s *Stalls) String() string {
 	if s.Program.Times+s.Servers.Times == 0 {
 		return ""
@@ -191,7 +191,7 @@ func (r *Run) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Summary is the report in a few lines.
+// Summary returns the report in a few lines.
 func (r *Run) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d operations, %d watches with %d events and %d bookmarks, %d revisions, %d faults, %d servers killed, in %s\n",

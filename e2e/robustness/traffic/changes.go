@@ -133,7 +133,7 @@ func (c *client) attempt(ctx context.Context, subject, what, method, path, conte
 	}
 }
 
-// refusing is a webhook that refuses everything, with the authority of its certificate.
+// refusing returns a webhook that refuses everything, with the authority of its certificate.
 func refusing() (*httptest.Server, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -86,7 +86,7 @@ func (k kind) path(ns, name string) string {
 	return p
 }
 
-// body is an object, or a patch, that sets a field to the ID of an operation.
+// body returns an object, or a patch, that sets a field to the ID of an operation.
 func (k kind) body(name string, version uint64, field, id string, on *bool, pad int) string {
 	o := k.object(field, id)
 	metadata := map[string]any{}
@@ -114,7 +114,7 @@ func (k kind) body(name string, version uint64, field, id string, on *bool, pad 
 	return string(text)
 }
 
-// applied is an object with some fields.
+// applied returns an object with some fields.
 func (k kind) applied(name, field, id string, fields map[string]any) string {
 	o := k.object(field, id)
 	o["apiVersion"], o["kind"], o["metadata"] = k.apiVersion, k.name, map[string]any{"name": name}
@@ -135,7 +135,7 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
 "spec":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}},"status":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]}}`
 
-// deploymentBody is a Deployment with a status, which a create must not store; likewise the spec in a patch of the status.
+// deploymentBody returns a Deployment with a status, which a create must not store; likewise the spec in a patch of the status.
 func deploymentBody(name, id string, on bool) string {
 	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"on":%q}},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{"conditions":[{"type":"created","status":"True","message":"by nobody"}]}}`,
 		name, map[bool]string{true: "yes", false: "no"}[on])

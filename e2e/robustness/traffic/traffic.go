@@ -142,7 +142,7 @@ func (t *Traffic) saw(version uint64) {
 	}
 }
 
-// someVersion is one of the last versions that clients saw, more often a late one; 0: none.
+// someVersion returns one of the last versions that clients saw, more often a late one; 0: none.
 func (t *Traffic) someVersion(c *client) uint64 {
 	t.recentMu.Lock()
 	defer t.recentMu.Unlock()

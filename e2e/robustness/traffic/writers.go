@@ -47,7 +47,7 @@ func (g *generations) name(base string, round int) string {
 	return fmt.Sprintf("%s-r%d-g%d", base, round, now.number)
 }
 
-// some is the present name of one of the registers; "": none has one yet.
+// some returns the present name of one of the registers; "": none has one yet.
 func (g *generations) some(round, i int) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

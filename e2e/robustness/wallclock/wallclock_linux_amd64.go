@@ -148,7 +148,7 @@ func read(mem *os.File, regions []region, is func(region) bool) (part, error) {
 	return part{}, fmt.Errorf("%s has no such part", mem.Name())
 }
 
-// entry is the address of clock_gettime in a vDSO.
+// entry returns the address of clock_gettime in a vDSO.
 func (vdso part) entry() (int64, error) {
 	file, err := elf.NewFile(bytes.NewReader(vdso.data))
 	if err != nil {
@@ -166,7 +166,7 @@ func (vdso part) entry() (int64, error) {
 	return 0, fmt.Errorf("the vDSO has no clock")
 }
 
-// find is the address of the variable of a program of Go that has a value that no other has: the address of a function of the vDSO.
+// find returns the address of the variable of a program of Go that has a value that no other has: the address of a function of the vDSO.
 func find(mem *os.File, regions []region, pid int, value int64) (found int64, err error) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {

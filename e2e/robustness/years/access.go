@@ -99,7 +99,7 @@ func (w *worker) certificate(ctx context.Context) {
 	w.erase(ctx, "certificate request deleted", requestsPath+"/"+name)
 }
 
-// definition is a CustomResourceDefinition.
+// definition returns a CustomResourceDefinition.
 func definition(group, kind, plural string) string {
 	return fmt.Sprintf(`{"metadata":{"name":"%[3]s.%[1]s"},"spec":{"group":%[1]q,"scope":"Namespaced","names":{"kind":%[2]q,"plural":%[3]q},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{
 "type":"object","properties":{"spec":{"type":"object","x-kubernetes-validations":[{"rule":"!has(self.n) || self.n >= 0"}],"properties":{"n":{"type":"integer"},"text":{"type":"string"}}}}}}}]}}`, group, kind, plural)

@@ -43,7 +43,7 @@ func newClient(s *harness.Server, perSecond float64) (*client, error) {
 	return c, nil
 }
 
-// fresh is an HTTP client with connections of its own, whose caller closes them.
+// fresh returns an HTTP client with connections of its own, whose caller closes them.
 func (c *client) fresh(two bool, certificates ...tls.Certificate) *http.Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(!two)

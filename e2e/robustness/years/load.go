@@ -74,7 +74,7 @@ func (l *load) faults() (list []string) {
 	return list
 }
 
-// revision is the newest, as clients see it.
+// revision returns the newest, as clients see it.
 func (l *load) revision(ctx context.Context) (int64, error) {
 	o := l.client.do(ctx, "list", http.StatusOK, http.MethodGet, leadsPath+"?limit=1", "", "")
 	if o == nil {
@@ -83,7 +83,7 @@ func (l *load) revision(ctx context.Context) (int64, error) {
 	return parse(o.Metadata.ResourceVersion), nil
 }
 
-// names are the names and resource versions of a collection.
+// names returns the names and resource versions of a collection.
 func (l *load) names(ctx context.Context, path string) (string, error) {
 	o := l.client.do(ctx, "list", http.StatusOK, http.MethodGet, path, "", "")
 	if o == nil {
@@ -207,7 +207,7 @@ func (w *worker) mine(n int) int {
 	return w.number + workers*w.random.IntN(own)
 }
 
-// fresh is a name that is used once.
+// fresh returns a name that is used once.
 func (w *worker) fresh(kind string) string {
 	w.made++
 	return fmt.Sprintf("%s-%d-%d", kind, w.number, w.made)

@@ -138,7 +138,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (faults int, err erro
 	return r.Faults(), nil
 }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(log string) string { return log[max(0, len(log)-4000):] }
 
 func writeFile(path string, write func(io.Writer) error) error {

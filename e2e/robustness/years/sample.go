@@ -188,7 +188,7 @@ func (s *sampler) metrics(ctx context.Context) error {
 	return nil
 }
 
-// anonymous is the memory of a process that is its own.
+// anonymous returns the memory of a process that is its own.
 func anonymous(pid int) float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // it may have ended
 	for _, line := range strings.Split(string(text), "\n") {

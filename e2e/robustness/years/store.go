@@ -150,7 +150,7 @@ func size(path string) float64 {
 	return float64(info.Size())
 }
 
-// sizeBelow is the size of the files in a folder, and their names.
+// sizeBelow returns the size of the files in a folder, and their names.
 func sizeBelow(dir string) (sum float64, names []string) {
 	entries, _ := os.ReadDir(dir) // none yet: nothing
 	for _, e := range entries {

@@ -76,7 +76,7 @@ func median(points []Point) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
-// slope is the median of the slopes between all pairs of points, and its interval by Sen's method.
+// slope returns the median of the slopes between all pairs of points, and its interval by Sen's method.
 func slope(points []Point) (middle, low, high float64) {
 	var slopes []float64
 	for i, a := range points {

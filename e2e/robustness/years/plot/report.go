@@ -76,7 +76,7 @@ func (r *Report) Judge() {
 	}
 }
 
-// Growing are the measures that grow.
+// Growing returns the measures that grow.
 func (r *Report) Growing() (list []*Measure) {
 	for _, m := range r.Measures {
 		if m.Verdict.Grows {
@@ -95,7 +95,7 @@ func (m *Measure) Growth() string {
 	return fmt.Sprintf("%s grew from %s to %s (medians of the first and the last third), and may grow by %s; it goes on by %s a minute", m.Name, m.Unit.Show(v.First), m.Unit.Show(v.Last), m.Unit.Show(v.Allowed), m.Unit.Show(v.Slope*60))
 }
 
-// Summary is the result in lines.
+// Summary returns the result in lines.
 func (r *Report) Summary() string {
 	var b strings.Builder
 	requests, judged := 0, 0
