@@ -77,7 +77,7 @@ type DamageError struct{ Reason string }
 
 func (e *DamageError) Error() string { return "damaged in the database: " + e.Reason }
 
-// SumError is the damage of a row whose checksum differs from the stored one.
+// SumError returns the damage of a row whose checksum differs from the stored one.
 func SumError(stored, computed int64) error {
 	return &DamageError{"the row has the checksum " + strconv.FormatInt(stored, 10) + ", its columns give " + strconv.FormatInt(computed, 10)}
 }

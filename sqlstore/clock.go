@@ -28,7 +28,7 @@ func newHorizon(retention time.Duration, wall time.Time, elapsed time.Duration, 
 	return &horizon{retention: retention, wall: wall, start: elapsed, head: head}
 }
 
-// before is the latest time of writing of old history that may be deleted.
+// before returns the latest time of writing of old history that may be deleted.
 func (h *horizon) before(elapsed time.Duration) time.Time {
 	return h.wall.Add(elapsed - h.start - h.retention)
 }

@@ -119,7 +119,7 @@ func (f Floors) Raised(to Floors, head int64) Floors {
 	return next
 }
 
-// start is the floor from which a name's floor rises: below it nothing is kept for the name.
+// start returns the floor from which a name's floor rises: below it nothing is kept for the name.
 func (f Floors) start(name string) int64 {
 	if f.Past == nil {
 		return f.Log

@@ -120,7 +120,7 @@ func (r *Relaxed) Durable() {
 	r.mu.Unlock()
 }
 
-// Failed is the error of the last sync, or nil.
+// Failed returns the error of the last sync, or nil.
 func (r *Relaxed) Failed() error {
 	if r == nil {
 		return nil

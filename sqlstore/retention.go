@@ -104,7 +104,7 @@ func (r Retention) longest(other Retention) Retention {
 	return both
 }
 
-// names are the names in either retention, and "" for the rest.
+// names returns the names in either retention, and "" for the rest.
 func (r Retention) names(other Retention) []string {
 	names := map[string]struct{}{"": {}}
 	for _, of := range []map[string]time.Duration{r.Of, other.Of} {

@@ -297,7 +297,7 @@ const (
 	mostSlow    = 64
 )
 
-// recent is a recent error of a key, or nil.
+// recent returns a recent error of a key, or nil.
 func (k *slowKeys) recent(provider, name string, now time.Duration) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

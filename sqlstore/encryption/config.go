@@ -82,7 +82,7 @@ func parse(path string, text []byte, reload bool) (*configuration, error) {
 // secretLike matches text that may be a secret of 16 bytes and more.
 var secretLike = regexp.MustCompile(`[A-Za-z0-9+/]{22,}=*`)
 
-// unquoted is the text of a decoder's error without possible secrets: if a space or a quote is missing, a
+// unquoted returns the text of a decoder's error without possible secrets: if a space or a quote is missing, a
 // decoder takes a secret for the name of a field, and quotes it.
 func unquoted(err error) string {
 	return secretLike.ReplaceAllStringFunc(err.Error(), func(word string) string {

@@ -21,12 +21,12 @@ func secret(size int, of byte) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.Repeat(string(of), size)))
 }
 
-// with is a provider with one key.
+// with returns a provider with one key.
 func with(kind, name, secret string) string {
 	return fmt.Sprintf("%s: {keys: [{name: %q, secret: %q}]}", kind, name, secret)
 }
 
-// rule is an entry of a file.
+// rule returns an entry of a file.
 func rule(resources string, providers ...string) string {
 	return fmt.Sprintf("- resources: [%s]\n  providers: [{%s}]\n", resources, strings.Join(providers, "}, {"))
 }
@@ -41,7 +41,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// opened is the set of a file.
+// opened returns the set of a file.
 func opened(t testing.TB, text string, change func(*encryption.Config)) (*encryption.Set, error) {
 	t.Helper()
 	cfg := encryption.Config{Path: filepath.Join(t.TempDir(), "config.yaml"), ServerHash: "sha256:server"}

@@ -21,12 +21,12 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption/kms/kmstest"
 )
 
-// kms is a provider of a file.
+// kms returns a provider of a file.
 func kms(version, name, endpoint string) string {
 	return fmt.Sprintf("kms: {apiVersion: %s, name: %s, endpoint: '%s', timeout: 5s}", version, name, endpoint)
 }
 
-// running is a set that is run until the test ends.
+// running returns a set that is run until the test ends.
 func running(t *testing.T, text string, change func(*encryption.Config)) *encryption.Set {
 	t.Helper()
 	s, err := opened(t, text, change)
@@ -45,7 +45,7 @@ func running(t *testing.T, text string, change func(*encryption.Config)) *encryp
 	return s
 }
 
-// value is that of a series by its labels as "name=value,...", or -1.
+// value returns that of a series by its labels as "name=value,...", or -1.
 func value(t *testing.T, s *encryption.Set, name, labels string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

@@ -29,7 +29,7 @@ func (l local) Open(_ context.Context, stored []byte, head int, row sqlstore.Key
 	return plain, false, err
 }
 
-// bind is the place of a value: its row, and the key that is named before it.
+// bind returns the place of a value: its row, and the key that is named before it.
 func bind(head []byte, row sqlstore.Key) []byte {
 	return keys.Bound(append(make([]byte, 0, len(head)+96), head...), row.Resource, row.Namespace, row.Name)
 }

@@ -106,7 +106,7 @@ func wrongName(name string) string {
 	return ""
 }
 
-// kinds are the names of the fields that are set.
+// kinds returns the names of the fields that are set.
 func (p *provider) kinds() (set []string) {
 	for name, is := range map[string]bool{
 		"aesgcm": p.AESGCM != nil, "aescbc": p.AESCBC != nil, "secretbox": p.Secretbox != nil, "identity": p.Identity != nil, "kms": p.KMS != nil,

@@ -81,7 +81,7 @@ func (a *applier) check(ops []sqlstore.Op) error {
 	return nil
 }
 
-// current is the live row that an Op ends, if its condition holds.
+// current returns the live row that an Op ends, if its condition holds.
 func (a *applier) current(op *sqlstore.Op) (*sqlstore.Row, error) {
 	row := a.find(&op.Key)
 	switch {

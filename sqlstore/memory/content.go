@@ -73,7 +73,7 @@ func compare(a, b *sqlstore.Key) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// copy is the same content, to be changed. It takes the same time however much there is.
+// copy returns the same content, to be changed. It takes the same time however much there is.
 func (c *content) copy() *content {
 	c.forking.Lock()
 	defer c.forking.Unlock()
@@ -86,18 +86,18 @@ func (c *content) copy() *content {
 // rowBytes is the approximate memory of a row without its text: its struct, and its places in trees.
 const rowBytes = 256
 
-// weight is the approximate memory of a row in bytes.
+// weight returns the approximate memory of a row in bytes.
 func weight(r *sqlstore.Row) int64 {
 	return rowBytes + int64(len(r.Key.Resource)+len(r.Key.Namespace)+len(r.Key.Name)+len(r.Value))
 }
 
-// find is the live row of a key, or nil.
+// find returns the live row of a key, or nil.
 func (c *content) find(k *sqlstore.Key) *sqlstore.Row {
 	row, _ := c.live.Get(&sqlstore.Row{Key: *k})
 	return row
 }
 
-// before is the newest past row of a key up to a revision, or nil.
+// before returns the newest past row of a key up to a revision, or nil.
 func (c *content) before(k *sqlstore.Key, revision int64) (found *sqlstore.Row) {
 	c.past.Descend(&sqlstore.Row{Key: *k, Revision: revision}, func(r *sqlstore.Row) bool {
 		if r.Key == *k {
@@ -156,12 +156,12 @@ func given(r *sqlstore.Row) sqlstore.Row {
 	return out
 }
 
-// privateKey is a key that holds on to no other memory, as a part of a request would.
+// privateKey returns a key that holds on to no other memory, as a part of a request would.
 func privateKey(k sqlstore.Key) sqlstore.Key {
 	return sqlstore.Key{Resource: unique.Make(k.Resource).Value(), Namespace: unique.Make(k.Namespace).Value(), Name: strings.Clone(k.Name)}
 }
 
-// micros is a time as databases keep it.
+// micros returns a time as databases keep it.
 func micros(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

@@ -279,7 +279,7 @@ func TestLikeSQLite(t *testing.T) {
 	}
 }
 
-// copied is a database with the content of another, by way of a backup.
+// copied returns a database with the content of another, by way of a backup.
 func copied(t *testing.T, d sqlstore.Driver) sqlstore.Driver {
 	t.Helper()
 	path := t.TempDir() + "/backup"

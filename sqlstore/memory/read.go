@@ -35,7 +35,7 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (sq
 	return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, &sqlstore.NotFoundError{Key: key})
 }
 
-// at is the row of a key in the snapshot at a revision; 0 is now.
+// at returns the row of a key in the snapshot at a revision; 0 is now.
 func (c *content) at(key *sqlstore.Key, revision int64) *sqlstore.Row {
 	row := c.find(key)
 	if revision == 0 || row != nil && row.Revision <= revision {

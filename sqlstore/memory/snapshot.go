@@ -74,7 +74,7 @@ func overtaken(err error) bool {
 	return errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &gone)
 }
 
-// differences are the Ops that turn the live objects of c into those of another content: first the deletes,
+// differences returns the Ops that turn the live objects of c into those of another content: first the deletes,
 // then the rest.
 func (c *content) differences(to *content) (first, second []sqlstore.Op) {
 	is, want := c.live.Iter(), to.live.Iter()
@@ -117,7 +117,7 @@ func (c *content) differences(to *content) (first, second []sqlstore.Op) {
 	return first, second
 }
 
-// undo is an Op that writes the state of a row in the place of another.
+// undo returns an Op that writes the state of a row in the place of another.
 func undo(verb sqlstore.Verb, old, row *sqlstore.Row) sqlstore.Op {
 	op := sqlstore.Op{Verb: verb, Key: row.Key, Value: row.Value, ExpiresAt: row.ExpiresAt, AsStored: true}
 	if old != nil {

@@ -195,7 +195,7 @@ func appendWhole(out, value []byte) []byte {
 	return append(out, text...)
 }
 
-// sealedBy is the key information of a value for the views, or nil if it is not encrypted.
+// sealedBy returns the key information of a value for the views, or nil if it is not encrypted.
 func sealedBy(value []byte) *string {
 	head, ok := bytes.CutPrefix(value, []byte(sqlstore.SealedPrefix))
 	if !ok {
@@ -288,7 +288,7 @@ func (p *Pack) sign() { p.Text = append(p.Text, ending(p.all(p.Text))...) }
 
 func ending(sum uint32) string { return allName + strconv.FormatUint(uint64(sum), 10) + "}" }
 
-// all is the checksum of a pack: of its columns, and of its text up to allName.
+// all returns the checksum of a pack: of its columns, and of its text up to allName.
 func (p *Pack) all(text []byte) uint32 {
 	head := fmt.Appendf(nil, "%q %q %q %d %d %d %t %d %d\n", p.Key.Resource, p.Key.Namespace, p.Key.Name, p.First, p.Until, p.Created, p.Deleted, p.Count, p.Written.UnixMicro())
 	return crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, text)

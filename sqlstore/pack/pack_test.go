@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
-// rows is a life of an object with these values; the last row is followed by another.
+// rows returns a life of an object with these values; the last row is followed by another.
 func rows(values ...string) (all []sqlstore.Row) {
 	for i, v := range values {
 		all = append(all, sqlstore.Row{

@@ -80,7 +80,7 @@ func (w *wavePlan) add(t, o int, op *sqlstore.Op) {
 	w.expires = append(w.expires, expires)
 }
 
-// marker is the kv_meta key of this process's last batch.
+// marker returns the kv_meta key of this process's last batch.
 func (d *Driver) marker() string { return "batch:" + d.nonce }
 
 // Apply implements sqlstore.Driver: one pipelined round trip, whatever the batch.
@@ -166,7 +166,7 @@ func (p *pendingBatch) ops() (n int) {
 	return n
 }
 
-// newest is the last revision that a batch wrote, 0 if nothing.
+// newest returns the last revision that a batch wrote, 0 if nothing.
 func newest(out []sqlstore.Outcome) int64 {
 	for i := len(out) - 1; i >= 0; i-- {
 		if n := len(out[i].Revisions); n > 0 {

@@ -85,7 +85,7 @@ type storedFiles struct {
 	since string // the number of the database, when PostgreSQL was started, and the number of the line
 }
 
-// shown is the epoch as CacheFiles shows it.
+// shown returns the epoch as CacheFiles shows it.
 func (f *storedFiles) shown() string { return f.Epoch + " " + f.since }
 
 func readCacheFiles(ctx context.Context, q interface {

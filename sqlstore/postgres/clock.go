@@ -13,7 +13,7 @@ type clock struct {
 	there time.Time // by the database
 }
 
-// now is the database's time; before the first reading, this machine's.
+// now returns the database's time; before the first reading, this machine's.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,7 +23,7 @@ func (c *clock) now() time.Time {
 	return c.reckon(time.Now())
 }
 
-// reckon is the database's time at a moment here.
+// reckon returns the database's time at a moment here.
 func (c *clock) reckon(here time.Time) time.Time { return c.there.Add(here.Sub(c.at)) }
 
 // update takes a time that the database read between two moments here. If the

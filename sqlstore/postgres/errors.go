@@ -67,7 +67,7 @@ var sizes = []string{"indextuple.c", "nbtutils.c", "nbtdedup.c", "hio.c", "heapt
 // there (53100): a quota that is used up and, since release 16, a limit of the size of files are internal errors.
 var growing = []string{"mdextend", "mdzeroextend"}
 
-// kindOf is the store error that an answer of PostgreSQL is.
+// kindOf returns the store error that an answer of PostgreSQL is.
 func kindOf(pg *pgconn.PgError) error {
 	switch {
 	case pg.Code == "54000" && (pg.TableName != "" || slices.Contains(sizes, filepath.Base(pg.File))):

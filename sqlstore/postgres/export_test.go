@@ -98,7 +98,7 @@ func (d *Driver) RelaxUnflushed(resources []string) {
 // InTime has the disk have all that was relaxed.
 func (d *Driver) InTime() { d.relaxed.Durable() }
 
-// ErrorOf is the error of an answer of PostgreSQL.
+// ErrorOf returns the error of an answer of PostgreSQL.
 func ErrorOf(answer *pgconn.PgError) error { return translate(answer) }
 
 // Setting returns the value of a setting in a session of the pool.

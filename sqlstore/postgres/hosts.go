@@ -90,7 +90,7 @@ func (h *hosts) close() {
 	h.running.Wait()
 }
 
-// places are the hosts of a configuration, each once.
+// places returns the hosts of a configuration, each once.
 func places(c *pgconn.Config) []server {
 	all := []server{{host: c.Host, port: c.Port}}
 	for _, f := range c.Fallbacks { // the same host may appear again, without TLS

@@ -61,7 +61,7 @@ func parsePlace(column [columnsOfPlace]string) (p place) {
 	return p
 }
 
-// word is the text of a row that is written in this database.
+// word returns the text of a row that is written in this database.
 func (p *place) word() string {
 	return fmt.Sprintf("%s %d %s %s %d %d", p.system, p.timeline, p.database, p.table, p.from, p.to)
 }

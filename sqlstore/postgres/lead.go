@@ -121,7 +121,7 @@ func newLeads(table leadTable, nonce string, lasts time.Duration, loops *sync.Wa
 	return &leads{table: table, nonce: nonce, lasts: lasts, loops: loops, closing: closing, log: log, looks: make(chan struct{}, 1), taking: make(chan struct{}, 1), more: make(chan struct{}, 1)}
 }
 
-// renewEvery is the pause between renewals.
+// renewEvery returns the pause between renewals.
 func (l *leads) renewEvery() time.Duration { return min(l.lasts/3, renewMost) }
 
 // ends returns when a term ends that is not renewed: before others take the lead.

@@ -13,7 +13,7 @@ import (
 // sessionWait bounds how long the first lead waits for the session.
 const sessionWait = time.Second
 
-// leadSession is the key of the advisory lock of a process.
+// leadSession returns the key of the advisory lock of a process.
 func leadSession(nonce string) int64 {
 	n, _ := strconv.ParseUint(nonce, 16, 64) // of newNonce
 	return int64(n)

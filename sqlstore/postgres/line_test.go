@@ -244,7 +244,7 @@ func TestOrdinaryRoles(t *testing.T) {
 	wantReturned(t, d, 1, last, 1)
 }
 
-// pair is a primary and its synchronous standby, and a database that both have.
+// pair returns a primary and its synchronous standby, and a database that both have.
 func pair(t *testing.T) (primary, standby *pgtest.Server, db database) {
 	t.Helper()
 	ctx := t.Context()

@@ -185,7 +185,7 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 	return rows, nil
 }
 
-// upTo is the last key that past rows are looked for up to, where live ones fill the page.
+// upTo returns the last key that past rows are looked for up to, where live ones fill the page.
 func upTo(alive []sqlstore.Row, limit int) []any {
 	if len(alive) < limit {
 		return []any{nil, nil, nil}

@@ -37,7 +37,7 @@ func held(name, words, statement string, reads bool) func(storetest.Database) st
 	}
 }
 
-// raising is a trigger that answers each insert with an SQLSTATE.
+// raising returns a trigger that answers each insert with an SQLSTATE.
 func raising(code string, kind sqlstore.Kind) func(storetest.Database) storetest.Refusing {
 	words := "words of PostgreSQL"
 	return storetest.BySQL(code, kind, words, fmt.Sprintf(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '%s', MESSAGE = '%s'; END $$;

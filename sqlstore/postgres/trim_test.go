@@ -54,7 +54,7 @@ func TestOlderBinaries(t *testing.T) {
 	storetest.OlderBinaries(t, db.Open(t), func() (int64, error) { return db.compatible(t.Context()) })
 }
 
-// compatible is the oldest schema whose binaries the database lets in.
+// compatible returns the oldest schema whose binaries the database lets in.
 func (db database) compatible(ctx context.Context) (n int64, err error) {
 	conn, err := pgx.Connect(ctx, db.url)
 	if err != nil {

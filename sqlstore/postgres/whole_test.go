@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 )
 
-// filled is a database with many rows of different lengths.
+// filled returns a database with many rows of different lengths.
 func filled(t testing.TB, n int64, length func(i int64) int) database {
 	t.Helper()
 	db := newDatabase(t, postgres.Config{})

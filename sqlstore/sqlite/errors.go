@@ -22,7 +22,7 @@ func translate(err error) error {
 	return err
 }
 
-// kindOf is the store error of a result code, by two questions: whether the same may succeed when it is tried again, and
+// kindOf returns the store error of a result code, by two questions: whether the same may succeed when it is tried again, and
 // whether all writes share the fate. nil is about one value alone.
 func kindOf(code int) error {
 	switch code {

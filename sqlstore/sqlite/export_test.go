@@ -194,7 +194,7 @@ func (d *Driver) SyncFileWith(sync func() error) {
 	d.syncDB = sync
 }
 
-// Row is the row of a revision, by a statement whose values are its reader's to keep.
+// Row returns the row of a revision, by a statement whose values are its reader's to keep.
 func (d *Driver) Row(ctx context.Context, revision int64) (row sqlstore.Row, err error) {
 	err = d.reader(ctx, func(c *conn) error {
 		row, _, err = readRow(ctx, c, qRow, revision)
@@ -203,10 +203,10 @@ func (d *Driver) Row(ctx context.Context, revision int64) (row sqlstore.Row, err
 	return row, err
 }
 
-// ErrorOf is the error of a result code.
+// ErrorOf returns the error of a result code.
 func ErrorOf(code int) error { return translate(driverError(code)) }
 
-// driverError is the error of SQLite's Go driver for a result code.
+// driverError returns the error of SQLite's Go driver for a result code.
 func driverError(code int) *sqlite.Error {
 	err := new(sqlite.Error)
 	for name, set := range map[string]func(reflect.Value){

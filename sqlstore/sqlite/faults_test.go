@@ -167,7 +167,7 @@ func TestOlderBinaries(t *testing.T) {
 	storetest.OlderBinaries(t, f.Open(t), f.compatible)
 }
 
-// compatible is the oldest schema whose binaries the file lets in.
+// compatible returns the oldest schema whose binaries the file lets in.
 func (f file) compatible() (n int64, err error) {
 	db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")
 	if err != nil {

@@ -34,7 +34,7 @@ func (t *total) add(other total) {
 	t.sum += other.sum
 }
 
-// indexed is the total of the rows that the indexes have at a revision.
+// indexed returns the total of the rows that the indexes have at a revision.
 func (d *Driver) indexed(ctx context.Context, revision int64) (t total, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {

@@ -265,7 +265,7 @@ func (d *Driver) Aged(ctx context.Context, newest, t, now time.Time) (revision i
 	return revision, at, nil
 }
 
-// marked is the revision at a time below the floor of the log, to the second.
+// marked returns the revision at a time below the floor of the log, to the second.
 func marked(c *conn, f sqlstore.Floors, t time.Time) (int64, error) {
 	var v [1]driver.Value
 	_, err := c.one(v[:], qMarked, t.Unix())

@@ -55,7 +55,7 @@ func (d *Driver) doubt(err error) {
 	}
 }
 
-// doubted is why nothing may be written any more.
+// doubted returns why nothing may be written any more.
 func (d *Driver) doubted() error {
 	if err := d.doubtful.Load(); err != nil {
 		return *err

@@ -89,7 +89,7 @@ func TestReadAllOfUnevenRevisions(t *testing.T) {
 	}
 }
 
-// filled is a file with many rows of different lengths.
+// filled returns a file with many rows of different lengths.
 func filled(t testing.TB, n int64, length func(i int64) int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")

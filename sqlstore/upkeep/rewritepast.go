@@ -57,7 +57,7 @@ func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, 
 	}
 }
 
-// behindResource is the place before the next resource: no name of one has such a character.
+// behindResource returns the place before the next resource: no name of one has such a character.
 func behindResource(name string) sqlstore.Cursor {
 	return sqlstore.Cursor{Key: sqlstore.Key{Resource: name + "\x01"}}
 }

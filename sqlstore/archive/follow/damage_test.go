@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
-// segmentsOf are the files of the log, oldest first.
+// segmentsOf returns the files of the log, oldest first.
 func segmentsOf(t testing.TB, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, logPrefix+"*"))

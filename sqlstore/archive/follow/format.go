@@ -161,7 +161,7 @@ func decodeHead(b []byte) (h frameHead, err error) {
 	return h, nil
 }
 
-// last is the newest revision with the frame.
+// last returns the newest revision with the frame.
 func (h frameHead) last() int64 { return h.first + int64(h.count) - 1 }
 
 // Names of files. Run and revision have fixed widths, so that names sort as their content.

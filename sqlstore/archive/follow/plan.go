@@ -60,7 +60,7 @@ func (l *Listing) Plan(target Target) (*Plan, error) {
 	return nil, l.unreachable(target)
 }
 
-// revisionIn is the revision of a run that a target means; ok is false if it has none.
+// revisionIn returns the revision of a run that a target means; ok is false if it has none.
 func (l *Listing) revisionIn(r *Run, target Target) (revision int64, ok bool, err error) {
 	switch {
 	case target.Revision > 0:
@@ -86,7 +86,7 @@ func (l *Listing) revisionIn(r *Run, target Target) (revision int64, ok bool, er
 	return 0, false, nil
 }
 
-// writtenBy is the newest revision of a segment that was written at or before a time.
+// writtenBy returns the newest revision of a segment that was written at or before a time.
 // Clocks may have been set: a later revision may have an earlier time.
 func (l *Listing) writtenBy(s *Segment, t time.Time) (revision int64, ok bool, err error) {
 	if s.Last < s.First {
@@ -163,7 +163,7 @@ func (l *Listing) from(r *Run, revision int64) *Plan {
 	return p
 }
 
-// newest is the newest state that can be restored.
+// newest returns the newest state that can be restored.
 func (l *Listing) newest() *Plan {
 	for i := len(l.Runs) - 1; i >= 0; i-- {
 		r := l.Runs[i]

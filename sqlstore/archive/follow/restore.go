@@ -194,7 +194,7 @@ func counted(rows iter.Seq2[sqlstore.Row, error], n *int64) iter.Seq2[sqlstore.R
 	}
 }
 
-// live are the objects of a base, replaced by those on a pile.
+// live returns the objects of a base, replaced by those on a pile.
 func live(base iter.Seq2[sqlstore.Row, error], pile *pile) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
 		newer, stop := iter.Pull2(pile.rows)

@@ -134,7 +134,7 @@ func (o *origin) has(r *running) {
 	r.until(fmt.Sprintf("revision %d and a base", head), func(s Stats) bool { return s.Revision >= head && s.Bases > 0 })
 }
 
-// filled is a folder with a base and a log that is followed to its end.
+// filled returns a folder with a base and a log that is followed to its end.
 func (o *origin) filled(cfg Config, writes int) string {
 	o.t.Helper()
 	dir := filepath.Join(o.t.TempDir(), "backup")

@@ -47,7 +47,7 @@ func newWriter(dir string, mostBytes int64, mostAge time.Duration, synced func(b
 	return &writer{dir: dir, mostBytes: mostBytes, mostAge: mostAge, zip: zip, synced: synced}, err
 }
 
-// last is the newest revision in the log.
+// last returns the newest revision in the log.
 func (w *writer) last() int64 { return w.next - 1 }
 
 // begin starts a new run, whose first revision is the one after.

@@ -48,7 +48,7 @@ func Untie(resource string, object map[string]any) {
 	}
 }
 
-// child is the map under a name; nil, from which nothing can be deleted, where there is none.
+// child returns the map under a name; nil, from which nothing can be deleted, where there is none.
 func child(object map[string]any, name string) map[string]any {
 	c, _ := object[name].(map[string]any)
 	return c

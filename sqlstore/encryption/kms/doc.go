@@ -30,5 +30,5 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// parts are the data that a value is bound to, apart from the stored prefix.
+// parts returns the data that a value is bound to, apart from the stored prefix.
 func parts(row sqlstore.Key) []string { return []string{row.Resource, row.Namespace, row.Name} }

@@ -97,7 +97,7 @@ func (p *pulse) check(ctx context.Context) error {
 	return err
 }
 
-// last is the newest result; ok is false if it is too old.
+// last returns the newest result; ok is false if it is too old.
 func (p *pulse) last() (err error, ok bool) { //nolint:revive // whether it is known comes last, as elsewhere
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,7 +36,7 @@ type Config struct {
 // maxAnswer bounds the bytes of an answer of etcd.
 const maxAnswer = 64 << 20
 
-// endpoints are the addresses, and whether they are spoken to by TLS.
+// endpoints returns the addresses, and whether they are spoken to by TLS.
 func (c Config) endpoints() (list []resolver.Address, secure bool, err error) {
 	plain := false
 	for _, text := range c.Endpoints {

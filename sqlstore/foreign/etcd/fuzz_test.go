@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
 )
 
-// small is a database whose key bucket has branches, and buckets of all kinds.
+// small returns a database whose key bucket has branches, and buckets of all kinds.
 func small(t testing.TB) *backend {
 	b := newBackend(t)
 	b.in("key", func(keys *bbolt.Bucket) error {

@@ -90,7 +90,7 @@ func (r *record) read(at place, value []byte) (*keyValue, error) {
 	return &r.kv, foreign.Check(key, 0)
 }
 
-// withoutValue is a record without its value, and how many bytes that has.
+// withoutValue returns a record without its value, and how many bytes that has.
 func withoutValue(record []byte) (rest []byte, left int, err error) {
 	for len(record) > 0 {
 		field, kind, head := protowire.ConsumeTag(record)
@@ -159,7 +159,7 @@ func readLease(b []byte) (id, seconds int64, err error) {
 	return id, seconds, nil
 }
 
-// appendLease is a lease as etcd stores it.
+// appendLease returns a lease as etcd stores it.
 func appendLease(b []byte, id, seconds int64) []byte {
 	b = protowire.AppendTag(b, leaseIDField, protowire.VarintType)
 	b = protowire.AppendVarint(b, uint64(id))

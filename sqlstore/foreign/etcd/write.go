@@ -122,7 +122,7 @@ func (s *SnapshotSink) Put(ctx context.Context, e foreign.Entry) error {
 	return nil
 }
 
-// lease is the ID of the lease under which a key expires; 0 for one that does not.
+// lease returns the ID of the lease under which a key expires; 0 for one that does not.
 func (s *SnapshotSink) lease(end time.Time) int64 {
 	if end.IsZero() {
 		return 0

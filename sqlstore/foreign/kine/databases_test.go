@@ -81,7 +81,7 @@ func opened(t *testing.T, db *sql.DB, err error) *sql.DB {
 	return db
 }
 
-// contents are the entries of a source, read twice.
+// contents returns the entries of a source, read twice.
 func contents(t *testing.T, s foreign.Source) (list []string) {
 	t.Helper()
 	for range 2 {

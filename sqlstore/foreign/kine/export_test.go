@@ -19,7 +19,7 @@ func Statements() map[string][]Statement {
 	}
 }
 
-// MySQLPassword is the password by which the database of a URL is opened.
+// MySQLPassword returns the password by which the database of a URL is opened.
 func MySQLPassword(url string) (string, error) {
 	cfg, err := mysqlConfig(url)
 	if err != nil {

@@ -67,7 +67,7 @@ var (
  prev_revision BIGINT UNSIGNED, lease INTEGER, value MEDIUMBLOB, old_value MEDIUMBLOB, PRIMARY KEY (id))`}, indexes("")...)
 )
 
-// indexes are the indexes of the table.
+// indexes returns the indexes of the table.
 func indexes(unless string) []string {
 	return []string{
 		"CREATE INDEX " + unless + "kine_name_index ON kine (name)",

@@ -34,7 +34,7 @@ func IsSQLite(path string) bool {
 	return headOf(path) != nil
 }
 
-// headOf is the beginning of a SQLite file; nil: it is none.
+// headOf returns the beginning of a SQLite file; nil: it is none.
 func headOf(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {

@@ -20,7 +20,7 @@ type server struct {
 	sink writing
 }
 
-// serverOf is the server of a URL; path is that of a SQLite file instead.
+// serverOf returns the server of a URL; path is that of a SQLite file instead.
 func serverOf(url string) (s server, path string, err error) {
 	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
 	case "sqlite":

@@ -134,7 +134,7 @@ func ascii(s string) bool {
 	return true
 }
 
-// lease is the lifetime of a key in seconds from now on; 0: no limit.
+// lease returns the lifetime of a key in seconds from now on; 0: no limit.
 func (s *Sink) lease(end time.Time) int64 {
 	if end.IsZero() {
 		return 0

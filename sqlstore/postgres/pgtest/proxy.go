@@ -253,7 +253,7 @@ func (p *Proxy) noCommit(b []byte) ([]byte, bool) {
 	return nil, bytes.Contains(b, []byte("COMMIT\x00"))
 }
 
-// gates are the conditions for passing bytes in one direction. batch is closed when a request begins from
+// gates returns the conditions for passing bytes in one direction. batch is closed when a request begins from
 // then on.
 func (p *Proxy) gates(way *chan struct{}, batch bool) (all, one chan struct{}) {
 	p.mu.Lock()
