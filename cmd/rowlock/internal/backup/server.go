@@ -72,7 +72,7 @@ func (o *ServerFlags) Apply(cfg *server.Config, d sqlstore.Driver, log *slog.Log
 	return nil
 }
 
-// backupHealth is a remark if the backup lags. It does not make the server unready: requests are served as usual.
+// backupHealth returns a remark if the backup lags. It does not make the server unready: requests are served as usual.
 func backupHealth(s follow.Stats) error {
 	var err error
 	switch {

@@ -119,7 +119,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause is the BoundError that ended a request, if there is one, else err.
+// cause returns the BoundError that ended a request, if there is one, else err.
 func (a *answer) cause(ctx context.Context, err error) error {
 	var bound *BoundError
 	if errors.As(context.Cause(ctx), &bound) {

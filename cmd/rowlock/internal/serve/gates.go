@@ -48,7 +48,7 @@ func gatesError(v release.Version, pairs []string, err error) error {
 	return fmt.Errorf("--%s: %w; want GATE=true or GATE=false", gatesFlag, err)
 }
 
-// enablementError is the error of --runtime-config; nil if err is nil.
+// enablementError returns the error of --runtime-config; nil if err is nil.
 func enablementError(all []*kinds.Resource, pairs []string, err error) error {
 	if err == nil {
 		return nil

@@ -69,7 +69,7 @@ func restoreFolder(ctx context.Context, o *database.Options, dir string, r *fold
 	})
 }
 
-// incompleteError is the error that an older state than the newest was restored.
+// incompleteError is the error of a restore of an older state than the newest.
 func incompleteError(dir, to string, r *follow.Restored) error {
 	if to != "" || r.Newest {
 		return nil

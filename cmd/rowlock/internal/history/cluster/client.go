@@ -179,7 +179,7 @@ func plain(err error) error {
 	return err
 }
 
-// refusal is the Status of an answer, or an error that it has none.
+// refusal returns the Status of an answer, or an error that it has none.
 func refusal(resp *http.Response, data []byte) error {
 	var status metav1.Status
 	if json.Unmarshal(data, &status) == nil && status.Kind == "Status" {

@@ -95,7 +95,7 @@ func (o *issuerOptions) configuration(rules authnconfig.Rules) (*authnconfig.Con
 	return c, nil, nil
 }
 
-// failed is an error about the configuration that names the file or the flags.
+// failed returns an error about the configuration that names the file or the flags.
 func (o *issuerOptions) failed(err error) error {
 	if o.file != "" {
 		return flagfile.New("--authentication-config", o.file).Wrap(err)
