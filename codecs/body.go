@@ -208,7 +208,7 @@ func otherVersion(gvk schema.GroupVersionKind, problems []string, want Expected,
 		gvk.GroupVersion(), want.GVK.GroupVersion()))
 }
 
-// DecodeError is the answer to a body that cannot be decoded. found is the kind
+// DecodeError returns the answer to a body that cannot be decoded. found is the kind
 // the body states, or zero if it states none.
 func DecodeError(err error, found schema.GroupVersionKind, wantKind string, body []byte) error {
 	if apierrors.IsRequestEntityTooLargeError(err) {
@@ -237,7 +237,7 @@ func summary(body []byte) string {
 	return hex.EncodeToString(body)
 }
 
-// StrictError is the error that a strict decoding makes of problems.
+// StrictError returns the error that a strict decoding makes of problems.
 func StrictError(problems []string) error {
 	return fmt.Errorf("strict decoding error: %s", strings.Join(problems, ", "))
 }

@@ -97,7 +97,7 @@ func parse(line []byte) (PolicySpec, bool, error) {
 	return PolicySpec{}, false, errors.New("no such kind is registered for its version: want Policy of " + versions[0])
 }
 
-// strange are the unknown and duplicate fields of a policy.
+// strange returns the unknown and duplicate fields of a policy.
 func strange(line []byte, legacy bool) []error {
 	var versioned struct {
 		metav1.TypeMeta   `json:",inline"`

@@ -13,7 +13,7 @@ import (
 
 const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n"
 
-// hook is a webhook with the settings given, and the required ones that are not.
+// hook returns a webhook with the settings given, and the required ones that are not.
 func hook(kubeconfig string, settings ...string) string {
 	all := map[string]string{
 		"timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "Deny",

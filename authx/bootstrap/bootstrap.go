@@ -117,7 +117,7 @@ func Remaining(data map[string][]byte, now time.Time) (left time.Duration, ends 
 	return until.Sub(now), true
 }
 
-// groups are the default one and those that the Secret adds, all in order.
+// groups returns the default one and those that the Secret adds, all in order.
 func groups(data map[string][]byte) ([]string, bool) {
 	all := []string{defaultGroup}
 	if extra := string(data[KeyGroups]); extra != "" {

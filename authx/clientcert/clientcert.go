@@ -66,7 +66,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 // uidAttribute is the attribute type of the UID in a subject.
 var uidAttribute = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 
-// uidOf is the UID in the subject of a certificate; "" if it has none.
+// uidOf returns the UID in the subject of a certificate; "" if it has none.
 func uidOf(leaf *x509.Certificate) (string, error) {
 	var uids []string
 	for _, name := range leaf.Subject.Names {
@@ -161,7 +161,7 @@ func (v *Verifier) Stands(r *http.Request) func(context.Context) bool {
 	}
 }
 
-// validity is when the first certificate of a chain ends, at the latest until.
+// validity returns when the first certificate of a chain ends, at the latest until.
 func validity(chain []*x509.Certificate, until time.Time) time.Time {
 	for _, c := range chain {
 		if c.NotAfter.Before(until) {

@@ -55,7 +55,7 @@ var measures = map[string]measure{
 	"getHours": zoned, "getMinutes": zoned, "getSeconds": zoned, "getMilliseconds": zoned,
 }
 
-// text is an argument that is one.
+// text returns an argument that is one.
 func text(args []ref.Val, i int) (string, bool) {
 	if i >= len(args) {
 		return "", false
@@ -64,7 +64,7 @@ func text(args []ref.Val, i int) (string, bool) {
 	return string(v), ok
 }
 
-// length is the number of bytes of a text; 0 for other values.
+// length returns the number of bytes of a text; 0 for other values.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:

@@ -54,7 +54,7 @@ func (j join[F]) Eval(in interpreter.Activation) ref.Val {
 	return sum
 }
 
-// joined is a list that was just joined.
+// joined returns a list that was just joined.
 func joined(m *Meter, list traits.Lister) ref.Val {
 	size, _ := list.Size().(types.Int)
 	if size > maxJoined {

@@ -130,7 +130,7 @@ type variable[F interpreter.Activation] struct{ interpreter.Interpretable }
 // Exec is Eval.
 func (v variable[F]) Exec(frame F) ref.Val { return v.Eval(frame) }
 
-// implementation is the function of a call.
+// implementation returns the function of a call.
 func (d decorator[A, F]) implementation(call interpreter.InterpretableCall) (functions.FunctionOp, error) {
 	name, overload := call.Function(), call.OverloadID()
 	var found *functions.Overload

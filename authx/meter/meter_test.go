@@ -141,7 +141,7 @@ func TestSameResults(t *testing.T) {
 	}
 }
 
-// custom is a value of a custom object: a list of lists of lists, and so on, each of which has
+// custom returns a value of a custom object: a list of lists of lists, and so on, each of which has
 // the next one very often, as an expression can join them.
 func custom(deep, wide int) ref.Val {
 	s, v := &structural.Structural{Generic: structural.Generic{Type: "string"}}, any("a")

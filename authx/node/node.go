@@ -92,7 +92,7 @@ func (z *Authorizer) RulesFor(_ context.Context, user *authx.Identity, _ string)
 	return nil, nil, false, nil
 }
 
-// special is the rule of a kind that has one, or nil.
+// special returns the rule of a kind that has one, or nil.
 func (z *Authorizer) special(a *authx.Attributes) func(string, *authx.Attributes) answer {
 	switch a.APIGroup + "/" + a.Resource {
 	case "/secrets":

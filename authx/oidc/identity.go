@@ -211,7 +211,7 @@ func (a *Authenticator) checkClaims(ctx context.Context, c *claims) error {
 	return nil
 }
 
-// userValue is an identity as expressions see it: all of its fields are there, whether they are
+// userValue returns an identity as expressions see it: all of its fields are there, whether they are
 // empty or not.
 func userValue(id *authx.Identity) map[string]any {
 	u := map[string]any{"username": id.Name, "uid": id.UID, "groups": []string{}, "extra": map[string][]string{}}

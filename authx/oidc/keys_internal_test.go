@@ -72,7 +72,7 @@ func signed(t *testing.T, key *ecdsa.PrivateKey, id string) string {
 	return text
 }
 
-// fetcher is a keySet of the published keys, with a clock.
+// fetcher returns a keySet of the published keys, with a clock.
 func fetcher(t *testing.T, p *published) (*keySet, *time.Time) {
 	t.Helper()
 	srv := httptest.NewServer(p)

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/authx/rbac"
 )
 
-// gathering is a role that takes the rules of those labelled "to: LABEL" for any of
+// gathering returns a role that takes the rules of those labelled "to: LABEL" for any of
 // the labels.
 func gathering(name, to string, from ...string) rbac.ClusterRole {
 	c := rbac.ClusterRole{Name: name, Labels: labels.Set{"to": to}}

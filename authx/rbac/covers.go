@@ -67,7 +67,7 @@ func parts(r *rbacv1.PolicyRule) int {
 	return min(n+len(r.Verbs)*len(r.NonResourceURLs), maxParts+1)
 }
 
-// words is the number of strings in a rule.
+// words returns the number of strings in a rule.
 func words(r *rbacv1.PolicyRule) int {
 	return len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames) + len(r.NonResourceURLs)
 }

@@ -40,7 +40,7 @@ func (k about) hash() uint32 {
 	return named(h, k.name)
 }
 
-// named is the hash of a key with a name, given that of the key without it.
+// named returns the hash of a key with a name, given that of the key without it.
 func named(h uint32, name string) uint32 {
 	for i := range len(name) {
 		h = (h ^ uint32(name[i])) * 16777619
@@ -140,7 +140,7 @@ func newRole(rules []rbacv1.PolicyRule) *role {
 	return r
 }
 
-// weightOf is about how many bytes a rule takes.
+// weightOf returns about how many bytes a rule takes.
 func weightOf(r *rbacv1.PolicyRule) int {
 	n := 120
 	for _, list := range [][]string{r.Verbs, r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs} {

@@ -185,7 +185,7 @@ func (b *binding) reason(ref rbacv1.RoleRef, who string) string {
 	return fmt.Sprintf("RBAC: allowed by RoleBinding %q of %s %q to %s", b.name+"/"+b.namespace, ref.Kind, ref.Name, who)
 }
 
-// subjectOf is whom a subject means, and how a reason shows it.
+// subjectOf returns whom a subject means, and how a reason shows it.
 func subjectOf(s *rbacv1.Subject, namespace string) (who subject, shown string, ok bool) {
 	switch s.Kind {
 	case rbacv1.UserKind:
@@ -285,7 +285,7 @@ func (r *Rules) each(namespace string, u *authx.Identity, fn func(*held) bool) b
 	return true
 }
 
-// allowed is the reason by the first of the subjects that is the user.
+// allowed returns the reason by the first of the subjects that is the user.
 func (b *binding) allowed(u *authx.Identity) string {
 	at := len(b.reasons)
 	if i, ok := b.at[subject{name: u.Name}]; ok {

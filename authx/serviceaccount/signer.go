@@ -102,7 +102,7 @@ func (s *Signer) Issue(ctx context.Context, g *authx.Grant) (token, id string, e
 	return token, id, nil
 }
 
-// date is nil for the zero time.
+// date returns nil for the zero time.
 func date(t time.Time) *jwt.NumericDate {
 	if t.IsZero() {
 		return nil

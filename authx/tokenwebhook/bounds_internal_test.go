@@ -33,7 +33,7 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 
 type sourceKey struct{}
 
-// crowd is an Authenticator in front of a slow service, behind a Gate for 4, 2 of them
+// crowd returns an Authenticator in front of a slow service, behind a Gate for 4, 2 of them
 // for each source.
 func crowd(t *testing.T) (*Authenticator, *slow, *atomic.Int64) {
 	t.Helper()

@@ -75,7 +75,7 @@ func environmentOf(selectors bool) (*cel.Env, error) {
 	return set.StoredExpressionsEnv(), nil
 }
 
-// requestType is the spec of a SubjectAccessReview v1.
+// requestType returns the spec of a SubjectAccessReview v1.
 func requestType(selectors bool) *apiservercel.DeclType {
 	text := apiservercel.StringType
 	texts := apiservercel.NewListType(text, -1)
@@ -125,7 +125,7 @@ func (list Conditions) hold(ctx context.Context, a *authx.Attributes) (bool, err
 	return len(errs) == 0, utilerrors.NewAggregate(errs)
 }
 
-// requestOf is the request for expressions: empty attributes of a resource are present, a selector without
+// requestOf returns the request for expressions: empty attributes of a resource are present, a selector without
 // known requirements is not.
 func requestOf(a *authx.Attributes) map[string]any {
 	r := map[string]any{"user": "", "uid": "", "groups": []string{}, "extra": map[string][]string{}}

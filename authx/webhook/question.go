@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// question is the review that the service gets, in its version.
+// question returns the review that the service gets, in its version.
 func (z *Authorizer) question(a *authx.Attributes) any {
 	meta := metav1.TypeMeta{Kind: z.gvk.Kind, APIVersion: z.gvk.GroupVersion().String()}
 	spec := specOf(a)

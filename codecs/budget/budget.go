@@ -67,7 +67,7 @@ func (b *Budget) Spend(n int) error {
 // Spent returns the number of spent steps; for tests.
 func (b *Budget) Spent(steps int64) int64 { return steps - b.left }
 
-// TooMuch is the refusal of a request that would cost too much: a 413.
+// TooMuch returns the refusal of a request that would cost too much: a 413.
 func TooMuch(format string, args ...any) error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(format, args...))
 }

@@ -65,7 +65,7 @@ func Nested(data []byte, t reflect.Type) error {
 	return nil
 }
 
-// TooNested is the error for a body that would be read again too often.
+// TooNested returns the error for a body that would be read again too often.
 func TooNested() error { return TooMuch("the schemas in the body nest too deep for their size") }
 
 // maxDepth limits the nesting in JSON and YAML.

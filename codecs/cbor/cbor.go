@@ -27,7 +27,7 @@ type Codec struct {
 
 var _ codecs.Codec = Codec{}
 
-// MediaType is application/cbor.
+// MediaType returns application/cbor.
 func (Codec) MediaType() string { return codecs.CBOR }
 
 // anyKind represents a missing kind inside this package.

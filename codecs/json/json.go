@@ -33,7 +33,7 @@ var (
 	_ codecs.Quick = Codec{}
 )
 
-// MediaType is application/json.
+// MediaType returns application/json.
 func (Codec) MediaType() string { return codecs.JSON }
 
 // Weigh implements codecs.Codec.

@@ -256,7 +256,7 @@ func times(a, b uint32) (product uint32) {
 	return product
 }
 
-// power is x to the nth.
+// power returns x to the nth.
 func power(n uint64) uint32 {
 	result, square := uint32(one), uint32(x)
 	for ; n > 0; n >>= 1 {

@@ -36,7 +36,7 @@ type Codec struct {
 
 var _ codecs.Codec = Codec{}
 
-// MediaType is application/vnd.kubernetes.protobuf.
+// MediaType returns application/vnd.kubernetes.protobuf.
 func (Codec) MediaType() string { return codecs.Protobuf }
 
 // Weigh implements codecs.Codec.

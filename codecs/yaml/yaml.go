@@ -29,7 +29,7 @@ var (
 	_ codecs.Converter = Codec{}
 )
 
-// MediaType is application/yaml.
+// MediaType returns application/yaml.
 func (Codec) MediaType() string { return codecs.YAML }
 
 // ToJSON converts the first document of data, dropping all but the last of
