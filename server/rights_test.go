@@ -247,7 +247,7 @@ func sample(r *kinds.Resource, namespace, short, more string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s}%s}`, r.GVK().GroupVersion(), r.Kind, named(r, short), more, rest)
 }
 
-// marker is the annotation of each object: an answer that contains it shows the object.
+// marker returns the annotation of each object: an answer that contains it shows the object.
 func marker(r *kinds.Resource, namespace, name string) string {
 	if !r.Namespaced {
 		namespace = ""

@@ -63,7 +63,7 @@ func (e Escalation) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// requestName is the name in the path, which a POST does not have.
+// requestName returns the name in the path, which a POST does not have.
 func requestName(ctx context.Context, a *admission.Attributes) string {
 	if scope := request.From(ctx); scope.Info != nil {
 		return scope.Info.Name

@@ -161,7 +161,7 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-// escalating is a write of obj as the verbs describe it to plugins.
+// escalating returns a write of obj as the verbs describe it to plugins.
 func escalating(t *testing.T, user *authx.Identity, obj, old kinds.Object) *admission.Attributes {
 	t.Helper()
 	plural := map[string]string{"Role": "roles", "ClusterRole": "clusterroles", "RoleBinding": "rolebindings", "ClusterRoleBinding": "clusterrolebindings"}

@@ -30,7 +30,7 @@ type Host struct {
 	API       API
 }
 
-// Unsigned is the error of the service account authenticator for tokens without a valid signature; nil: its
+// Unsigned returns the error of the service account authenticator for tokens without a valid signature; nil: its
 // default.
 func Unsigned(h Host) error {
 	if h.Catalogue.Release().Has(release.JoseRenamed) {

@@ -23,7 +23,7 @@ const (
 
 var deletedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// startLookup is a server, and a look-up of its objects.
+// startLookup returns a server, and a look-up of its objects.
 func startLookup(t *testing.T, options ...func(*server.Config)) (*servertest.Server, access.Lookup) {
 	t.Helper()
 	s := servertest.Start(t, append(options, servertest.Idle)...)

@@ -111,7 +111,7 @@ func (n Nodes) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decisi
 	return n.Authorizer.Authorize(ctx, a)
 }
 
-// podRefs are the objects that a pod's node may read because of the pod. A mirror of a static pod has none:
+// podRefs returns the objects that a pod's node may read because of the pod. A mirror of a static pod has none:
 // the node itself wrote it.
 func podRefs(namespace string, pod *corev1.Pod) []node.Ref {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
@@ -144,7 +144,7 @@ func podRefs(namespace string, pod *corev1.Pod) []node.Ref {
 	return l.refs
 }
 
-// claimOf is the resource claim of an entry of a pod: the named one, or the one created from its template.
+// claimOf returns the resource claim of an entry of a pod: the named one, or the one created from its template.
 func claimOf(pod *corev1.Pod, c *corev1.PodResourceClaim) string {
 	if c.ResourceClaimName != nil {
 		return *c.ResourceClaimName
@@ -178,7 +178,7 @@ func (l *refList) add(kind node.Kind, name string) {
 	}
 }
 
-// volumeRefs are the Secrets that a node needs for a volume.
+// volumeRefs returns the Secrets that a node needs for a volume.
 func volumeRefs(v *corev1.PersistentVolume) []node.Ref {
 	var refs []node.Ref
 	add := func(r *corev1.SecretReference) {

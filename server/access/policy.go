@@ -110,7 +110,7 @@ var readPolicy = sync.OnceValues(func() (*policyDocument, error) {
 	return d, nil
 })
 
-// named are the gates in the document.
+// named returns the gates in the document.
 func (d *policyDocument) named() []string {
 	var names []string
 	add := func(c condition) {

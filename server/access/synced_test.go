@@ -39,7 +39,7 @@ func newLog(t testing.TB) *log {
 	return &log{t: t, catalogue: catalogue, cache: cache.New(catalogue), live: map[sqlstore.Key]sqlstore.Row{}}
 }
 
-// set is a change, and its removal where obj is nil; apply makes it known.
+// set returns a change, and its removal where obj is nil; apply makes it known.
 func (l *log) set(storage, namespace, name string, obj any) sqlstore.Change {
 	l.t.Helper()
 	l.last++

@@ -87,7 +87,7 @@ func (a *Attributes) Is(group, plural, sub string) bool {
 	return a.Resource.Plural == plural && a.Resource.Group == group && a.Subresource == sub
 }
 
-// Forbid is the usual refusal: 403 with the resource and name in front.
+// Forbid returns the usual refusal: 403 with the resource and name in front.
 func (a *Attributes) Forbid(err error) error {
 	name := a.Name
 	if m := a.Meta(); m != nil {

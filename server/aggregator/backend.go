@@ -57,7 +57,7 @@ func keyOf(s *apiregistrationv1.APIService) backendKey {
 	return backendKey{s.Spec.Service.Namespace, s.Spec.Service.Name, string(s.Spec.CABundle), s.Spec.InsecureSkipTLSVerify}
 }
 
-// unchecked is the TLS configuration of availability checks.
+// unchecked returns the TLS configuration of availability checks.
 func unchecked(s *apiregistrationv1.APIService) backendKey {
 	return backendKey{namespace: s.Spec.Service.Namespace, name: s.Spec.Service.Name, insecure: true}
 }

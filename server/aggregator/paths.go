@@ -53,7 +53,7 @@ type attributes struct {
 	group, version, namespace, resource, sub, name, odd string
 }
 
-// meaning is the meaning of a path; unknown is one too.
+// meaning returns the meaning of a path; unknown is one too.
 func meaning(method, path string) attributes {
 	i, err := request.Parse(method, &url.URL{Path: path})
 	switch {

@@ -27,7 +27,7 @@ func (p *published) has(name string) bool {
 	return slices.Contains(p.names, name) || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// publishedHeaders are the present headers. They are read again when the ConfigMap has changed.
+// publishedHeaders returns the present headers. They are read again when the ConfigMap has changed.
 func (a *Aggregator) publishedHeaders() *published {
 	item := a.cfg.Cache.Get("configmaps", metav1.NamespaceSystem, "extension-apiserver-authentication")
 	if p := a.headers.Load(); p != nil && p.item == item {

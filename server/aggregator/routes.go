@@ -24,7 +24,7 @@ type traces struct {
 	slices             *endpoints.Slices
 }
 
-// traces are the present slices and Endpoints. If there are no slices, Endpoints suffice.
+// traces returns the present slices and Endpoints. If there are no slices, Endpoints suffice.
 func (a *Aggregator) traces(namespace, name string, withSlices bool) (t traces) {
 	if t.service = a.cfg.Cache.Get("services", namespace, name); t.service == nil {
 		return t
@@ -35,13 +35,13 @@ func (a *Aggregator) traces(namespace, name string, withSlices bool) (t traces) 
 	return t
 }
 
-// leading are the objects that a check depends on. Slices do not matter while Endpoints lead
+// leading returns the objects that a check depends on. Slices do not matter while Endpoints lead
 // to a server that is available.
 func (a *Aggregator) leading(to *apiregistrationv1.ServiceReference, available bool) traces {
 	return a.traces(to.Namespace, to.Name, !available)
 }
 
-// serviceOf is the Service of an APIService that has one.
+// serviceOf returns the Service of an APIService that has one.
 func serviceOf(s *apiregistrationv1.APIService) webhook.Service {
 	ref := s.Spec.Service
 	return webhook.Service{Namespace: ref.Namespace, Name: ref.Name, Port: portOf(ref)}

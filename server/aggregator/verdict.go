@@ -151,7 +151,7 @@ func (a *Aggregator) attempt(ctx context.Context, s *apiregistrationv1.APIServic
 	return nil
 }
 
-// documentPath is the path at which a server must list its resources.
+// documentPath returns the path at which a server must list its resources.
 func documentPath(s *apiregistrationv1.APIService) string {
 	if s.Spec.Group == "" {
 		return "/api/" + s.Spec.Version
@@ -193,7 +193,7 @@ func conditionTrue(s *apiregistrationv1.APIService) bool {
 	return false
 }
 
-// Verdict is this server's own on an APIService; ok is false where it has none yet.
+// Verdict returns this server's own on an APIService; ok is false where it has none yet.
 func (a *Aggregator) Verdict(s *apiregistrationv1.APIService) (v Verdict, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

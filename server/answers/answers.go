@@ -181,7 +181,7 @@ func (q *Request) virtual() bool {
 	return q.Resource.Storage == nil && !slices.Contains(q.Resource.Verbs, "list")
 }
 
-// offer are the forms of an answer that the resource of a request can have.
+// offer returns the forms of an answer that the resource of a request can have.
 func (a *Answers) offer(q *Request) codecs.Offer {
 	o := codecs.Offer{Types: a.Forms.Types(), Transforms: codecs.ResourceTransforms}
 	if q.virtual() || q.Sub != nil && q.Sub.NoTable {
@@ -270,7 +270,7 @@ func (a *Answers) View(q *Request, as codecs.Form) (*View, error) {
 	return v, nil
 }
 
-// of is the view of another resource's items in the same form.
+// of returns the view of another resource's items in the same form.
 func (v *View) of(r *kinds.Resource) *View {
 	out := &View{answers: v.answers, ctx: v.ctx, r: r, as: v.as, include: v.include}
 	out.form = formOf(out)
@@ -315,7 +315,7 @@ func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, erro
 // Error returns the frame that ends a failed watch.
 func (v *View) Error(st *metav1.Status) ([]byte, error) { return v.form.Error(nil, st) }
 
-// json is an item as JSON in the served version. The bytes are shared.
+// json returns an item as JSON in the served version. The bytes are shared.
 func (v *View) json(it *cache.Item) ([]byte, error) {
 	return v.answers.Items.JSON(v.ctx, v.r, it)
 }
@@ -328,7 +328,7 @@ func (v *View) typeMeta() (apiVersion, kind string) {
 	return v.r.APIVersion(), v.r.Kind
 }
 
-// list is the list around the items of a page, without them. Forms add the fields that only they know.
+// list returns the list around the items of a page, without them. Forms add the fields that only they know.
 func (v *View) list(p *objects.Page) *codecs.List {
 	if v.around == nil {
 		v.around = v.emptyList()
@@ -340,7 +340,7 @@ func (v *View) list(p *objects.Page) *codecs.List {
 	return v.around
 }
 
-// emptyList is that list without metadata.
+// emptyList returns that list without metadata.
 func (v *View) emptyList() *codecs.List {
 	if v.metadataOnly() {
 		apiVersion, kind := v.metadataTypeMeta("List")

@@ -38,7 +38,7 @@ func (v *View) Bookmark(revision int64, end, first bool) ([]byte, error) {
 	return v.of(v.r.AsServed()).Event("BOOKMARK", it, first)
 }
 
-// blueprint is a list of the kind without items or metadata, in the form of the view.
+// blueprint returns a list of the kind without items or metadata, in the form of the view.
 func (v *View) blueprint() ([]byte, error) {
 	l, s := v.emptyList(), v.answers.Forms.Streamer(v.as.Type)
 	l.NoItems = !l.Custom

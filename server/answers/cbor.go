@@ -15,7 +15,7 @@ type cborForm struct{ *View }
 
 func (f cborForm) codec() cbor.Codec { return cbor.Codec{JSON: f.answers.Forms.JSON} }
 
-// item is an item as a CBOR map, without kind and API version unless it is a custom
+// item returns an item as a CBOR map, without kind and API version unless it is a custom
 // resource. The bytes are shared.
 func (f cborForm) item(it *cache.Item) ([]byte, error) {
 	if it.Err() != nil {

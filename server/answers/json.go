@@ -88,7 +88,7 @@ func (f jsonForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
 // decompression first.
 func (f jsonForm) stored(it *cache.Item) bool { return it.Err() == nil && objects.Clean(f.r, it) }
 
-// storedSize is the size of such an item in a list.
+// storedSize returns the size of such an item in a list.
 func (f jsonForm) storedSize(it *cache.Item) int {
 	if f.r.AsMaps() {
 		return it.Size()
@@ -96,7 +96,7 @@ func (f jsonForm) storedSize(it *cache.Item) int {
 	return len("{") + it.BodySize()
 }
 
-// listedSize is the size of any item in a list.
+// listedSize returns the size of any item in a list.
 func (f jsonForm) listedSize(it *cache.Item) (int, error) {
 	if f.stored(it) {
 		return f.storedSize(it), nil

@@ -78,7 +78,7 @@ func (k *kind) customJSON(t *testing.T, it *cache.Item) any {
 	return k.served(t, it).(*unstructured.Unstructured).Object
 }
 
-// partial is the metadata of an item: of a built-in kind as it is stored.
+// partial returns the metadata of an item: of a built-in kind as it is stored.
 func (k *kind) partial(t *testing.T, it *cache.Item) *metav1.PartialObjectMetadata {
 	obj := k.served(t, it)
 	if !k.custom() && !it.Older() {
@@ -174,7 +174,7 @@ func decode(t *testing.T, it *cache.Item, obj kinds.Object) kinds.Object {
 	return obj
 }
 
-// allKinds are a kind that is shown as it is stored, one that is converted, and custom
+// allKinds returns a kind that is shown as it is stored, one that is converted, and custom
 // resources of both sorts.
 func allKinds(t *testing.T) []*kind {
 	catalogue := kinds.NewCatalogue(builtin.Resources())

@@ -24,7 +24,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// itemOf is an item of an object of n bytes, to which its resourceVersion comes.
+// itemOf returns an item of an object of n bytes, to which its resourceVersion comes.
 func itemOf(n int) *cache.Item {
 	const head, tail = `{"metadata":{},"text":"`, `"}`
 	return cache.NewOwnItem(&sqlstore.Row{Value: []byte(head + strings.Repeat("x", n-len(head)-len(tail)) + tail)}, nil)

@@ -82,7 +82,7 @@ func (f metadataForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
 	return f.codec().AppendListHead(dst, f.metadataList(p))
 }
 
-// metadataList is the list without the items. A stock server does not allocate the items of an empty list.
+// metadataList returns the list without the items. A stock server does not allocate the items of an empty list.
 func (v *View) metadataList(p *objects.Page) *codecs.List {
 	l := v.list(p)
 	l.NoItems = len(p.Items) == 0

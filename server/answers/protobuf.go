@@ -26,7 +26,7 @@ type protobufForm struct {
 
 func (f *protobufForm) codec() protobuf.Codec { return protobuf.Codec{JSON: f.answers.Forms.JSON} }
 
-// key is the key under which an item caches its message.
+// key returns the key under which an item caches its message.
 func (f *protobufForm) key() cache.FormKey {
 	return cache.FormKey{Form: cache.FormProtobuf, For: f.r}
 }

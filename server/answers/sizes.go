@@ -68,7 +68,7 @@ func (f *protobufForm) known(it *cache.Item) (int, bool) {
 	return it.Sized()
 }
 
-// turns is the pace of one goroutine that determines sizes; that does not make the answer a long one.
+// turns returns the pace of one goroutine that determines sizes; that does not make the answer a long one.
 func (f *protobufForm) turns() *Pace {
 	pace := f.pace
 	pace.scope = nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// manyOf is a page of n items like the first of a kind.
+// manyOf returns a page of n items like the first of a kind.
 func manyOf(k *kind, n int) *objects.Page {
 	p := &objects.Page{Revision: 9, Remaining: -1}
 	for i := range n {
@@ -21,7 +21,7 @@ func manyOf(k *kind, n int) *objects.Page {
 	return p
 }
 
-// protobufBody is a page as a client reads it.
+// protobufBody returns a page as a client reads it.
 func protobufBody(t *testing.T, k *kind, p *objects.Page) string {
 	t.Helper()
 	q, w := k.request("")

@@ -22,7 +22,7 @@ var defaultColumns = []metav1.TableColumnDefinition{
 	{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
 }
 
-// columnsOf are the definitions of a kind's columns.
+// columnsOf returns the definitions of a kind's columns.
 func columnsOf(r *kinds.Resource) []metav1.TableColumnDefinition {
 	if r.Columns.Cells == nil {
 		return defaultColumns

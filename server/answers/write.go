@@ -270,7 +270,7 @@ func pieces(p *objects.Page) iter.Seq2[[]*cache.Item, int] {
 	}
 }
 
-// pieceKey is the key of a piece: revisions identify the states of its objects.
+// pieceKey returns the key of a piece: revisions identify the states of its objects.
 func (v *View) pieceKey(dst []byte, piece []*cache.Item, first bool) []byte {
 	dst = append(dst, v.as.Type...)
 	if first {

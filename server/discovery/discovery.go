@@ -274,7 +274,7 @@ func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request) {
 		"the server does not allow this method on the requested resource"))
 }
 
-// bare is an error about a route rather than an object.
+// bare returns an error about a route rather than an object.
 func bare(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},

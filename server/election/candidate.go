@@ -105,7 +105,7 @@ func best(list []*Candidate) *Candidate {
 	return found
 }
 
-// strategy is that of the candidates with the newest program, which must agree.
+// strategy returns that of the candidates with the newest program, which must agree.
 func strategy(list []*Candidate) (coordinationv1.CoordinatedLeaseStrategy, error) {
 	newest := list[0]
 	var other *Candidate

@@ -100,7 +100,7 @@ func needed(lease *coordinationv1.LeaseSpec, here []*Candidate, now time.Time) (
 	return first != nil && first.Name != holder(lease) && first.Name != ptr.Deref(lease.PreferredHolder, ""), nil
 }
 
-// rest is until when nothing has to be decided, if nothing changes.
+// rest returns until when nothing has to be decided, if nothing changes.
 func rest(lease *coordinationv1.LeaseSpec, here []*Candidate, now time.Time) time.Time {
 	var s Step
 	until := func(end time.Time) {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// known are types whose JSON does not follow from their fields.
+// known returns types whose JSON does not follow from their fields.
 func known(t reflect.Type) *apiextensionsv1.JSONSchemaProps {
 	yes := true
 	switch reflect.New(t).Interface().(type) {

@@ -39,7 +39,7 @@ type Program struct {
 	fault   error
 }
 
-// Fault is why the expression does not compile; nil where it does.
+// Fault returns why the expression does not compile; nil where it does.
 func (p *Program) Fault() error { return p.fault }
 
 // Compiler compiles the expressions of one policy or webhook.

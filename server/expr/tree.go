@@ -102,7 +102,7 @@ func (t *treeMaker) spend(bytes int) error {
 	return nil
 }
 
-// mistyped is the error that objects with wrong names make.
+// mistyped returns the error that objects with wrong names make.
 func (t *treeMaker) mistyped() error {
 	if len(t.wrong) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func sortedNames(fields map[string]ref.Val) []string {
 	return names
 }
 
-// value is any value as JSON has it.
+// value returns any value as JSON has it.
 func (t *treeMaker) value(v ref.Val, path string) (any, error) {
 	if err := t.spend(2); err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func newConstrained(z authx.Authorizer) *constrained {
 	return &constrained{authorizer: z, seed: maphash.MakeSeed(), last: lru.New(maxRemembered)}
 }
 
-// become is the identity that the caller may act as, and the verb that allowed it, "" without
+// become returns the identity that the caller may act as, and the verb that allowed it, "" without
 // constraints. Errors: the refusal of the first mode that was tried.
 func (c *constrained) become(ctx context.Context, s *request.Scope, wanted *authx.Identity) (*authx.Identity, string, error) {
 	caller := maphash.String(c.seed, s.User.Name)
@@ -110,7 +110,7 @@ type question struct {
 	failed     bool // the authorizer failed
 }
 
-// verb is the verb of the permission to impersonate.
+// verb returns the verb of the permission to impersonate.
 func (q *question) verb() string {
 	if q.mode == "" {
 		return "impersonate"
@@ -118,7 +118,7 @@ func (q *question) verb() string {
 	return "impersonate:" + q.mode
 }
 
-// constraint is the mode as audit events have it.
+// constraint returns the mode as audit events have it.
 func (q *question) constraint() string {
 	if q.mode == "" {
 		return ""
@@ -307,7 +307,7 @@ func (q *question) refuse(a authx.Attributes, reason string) error {
 	return permits.Forbidden(&a, reason)
 }
 
-// subject is the caller as authorizers see it: for the node of its own, the keys of its extra
+// subject returns the caller as authorizers see it: for the node of its own, the keys of its extra
 // values replace the values.
 func (q *question) subject() *authx.Identity {
 	if q.mode != associatedNode {
@@ -328,7 +328,7 @@ func isServiceAccount(who *authx.Identity) bool {
 	return ok
 }
 
-// nodeName is the node whose user has a name.
+// nodeName returns the node whose user has a name.
 func nodeName(user string) (string, bool) {
 	name, ok := strings.CutPrefix(user, authx.NodePrefix)
 	return name, ok && len(validation.NameIsDNSSubdomain(name, false)) == 0

@@ -215,7 +215,7 @@ func (u *until) Done() <-chan struct{} {
 	return u.real.Done()
 }
 
-// made is the context with a timer, or ended; nil if neither Done nor end was called.
+// made returns the context with a timer, or ended; nil if neither Done nor end was called.
 func (u *until) made() context.Context {
 	if u.isMade.Load() {
 		return u.real

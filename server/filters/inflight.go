@@ -204,7 +204,7 @@ func (f *InFlight) observe(class seats.Class) {
 	}
 }
 
-// limitOf is the limit by which a request was refused, as the metric names it.
+// limitOf returns the limit by which a request was refused, as the metric names it.
 func limitOf(err error) string {
 	var why seats.Refusal
 	errors.As(err, &why)

@@ -17,7 +17,7 @@ import (
 // large is the number of commas that take a little less than 4 MiB.
 const large = 4<<20/(1+termWeight) - 50
 
-// asking is a watch of a user with so many commas.
+// asking returns a watch of a user with so many commas.
 func asking(t *testing.T, user string, size int, groups ...string) *http.Request {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/api/v1/pods?watch=1&x="+strings.Repeat(",", size), nil)

@@ -133,7 +133,7 @@ func New(v release.Version) *Gates {
 	return g
 }
 
-// left is the state of a gate that a release no longer has: a feature that is always on, or none.
+// left returns the state of a gate that a release no longer has: a feature that is always on, or none.
 func (k row) left(v release.Version) (on bool) {
 	for _, s := range k.history {
 		if int(s.minor) <= v.Minor() && s.stage != gone {

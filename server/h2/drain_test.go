@@ -87,7 +87,7 @@ func TestDrainsThoseThatCome(t *testing.T) {
 	})
 }
 
-// watched is a server with a connection on which fifty watches have begun.
+// watched returns a server with a connection on which fifty watches have begun.
 func watched(t *testing.T) (s *h2.Server, p *piped, conn wire.Conn, watches []wire.Stream) {
 	t.Helper()
 	streams := make(chan wire.Stream, 50)

@@ -255,7 +255,7 @@ func parseTarget(method, path string) (*url.URL, error) {
 	return url.ParseRequestURI(path)
 }
 
-// contentLength is the length of the body as announced; -1 if it was not.
+// contentLength returns the length of the body as announced; -1 if it was not.
 func contentLength(header http.Header, last bool) (n int64, ok bool) {
 	values := header["Content-Length"]
 	switch {
@@ -333,7 +333,7 @@ var commonKeys = func() map[string]string {
 	return out
 }()
 
-// peer is the address of the client, and the state of its TLS connection.
+// peer returns the address of the client, and the state of its TLS connection.
 func (c *conn) peer() (string, *tls.ConnectionState) {
 	if c.state == nil {
 		state := c.tls.ConnectionState()

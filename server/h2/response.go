@@ -248,7 +248,7 @@ func (a *response) send(body []byte, last bool) {
 	a.err = a.stream.write(h, body, last)
 }
 
-// trailers are the fields that the handler has set under announced names, or with http.TrailerPrefix.
+// trailers returns the fields that the handler has set under announced names, or with http.TrailerPrefix.
 func (a *response) trailers() http.Header {
 	var out http.Header
 	keep := func(key string, values []string) {

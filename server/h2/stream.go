@@ -125,7 +125,7 @@ func (s *Stream) fail(cause error) {
 	s.ctx.cancel()
 }
 
-// errorLocked is why nothing can be sent.
+// errorLocked returns why nothing can be sent.
 func (s *Stream) errorLocked() error {
 	switch {
 	case s.cause != nil:

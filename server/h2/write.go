@@ -22,7 +22,7 @@ const (
 	tableAfter  = 4        // responses on a connection before it gets a dynamic table
 )
 
-// outLocked is the queue of frames.
+// outLocked returns the queue of frames.
 func (c *conn) outLocked() *[]byte {
 	if c.out == nil {
 		c.out = wire.GetBuffer()

@@ -107,7 +107,7 @@ type enablement struct {
 	resources map[schema.GroupVersionResource]bool
 }
 
-// of is the setting for a resource, if there is one.
+// of returns the setting for a resource, if there is one.
 func (e *enablement) of(r *Resource) (on, set bool) {
 	if on, set = e.resources[r.GVR()]; !set {
 		on, set = e.versions[r.GVR().GroupVersion()]
@@ -180,7 +180,7 @@ func isStage(key string) bool {
 	return false
 }
 
-// knownVersions are the versions that may be named.
+// knownVersions returns the versions that may be named.
 func knownVersions(v release.Version, resources []*Resource) map[schema.GroupVersion]bool {
 	known := make(map[schema.GroupVersion]bool)
 	for _, r := range resources {
@@ -199,7 +199,7 @@ func knownVersions(v release.Version, resources []*Resource) map[schema.GroupVer
 	return known
 }
 
-// later are the kinds that a server which emulates a release knows and does not serve yet.
+// later returns the kinds that a server which emulates a release knows and does not serve yet.
 func later(v release.Version) []schema.GroupVersionKind {
 	return slices.DeleteFunc(release.Kinds(), func(k schema.GroupVersionKind) bool {
 		return !v.Binary().Knows(k) || v.Introduced(k)

@@ -30,7 +30,7 @@ func pairs(text string) map[string]string {
 	return asked
 }
 
-// noGate is a server whose feature gates are all off.
+// noGate returns a server whose feature gates are all off.
 func noGate(string) bool { return false }
 
 func TestEnable(t *testing.T) {

@@ -310,7 +310,7 @@ func (r *Resource) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
 }
 
-// APIVersion is "v1" or "apps/v1".
+// APIVersion returns "v1" or "apps/v1".
 func (r *Resource) APIVersion() string {
 	return schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
 }

@@ -103,7 +103,7 @@ func (r *Resource) ValidateMeta(sub *Subresource, obj, old Object) field.ErrorLi
 	return errs
 }
 
-// wholeFaults are the errors of an object's metadata, without those of finalizers.
+// wholeFaults returns the errors of an object's metadata, without those of finalizers.
 func (r *Resource) wholeFaults(rules MetaRules, obj Object) field.ErrorList {
 	if !rules.LongName {
 		return genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)

@@ -78,7 +78,7 @@ func isRetired(v release.Version, k schema.GroupVersionKind) bool {
 	return slices.Contains(retired[gv], k.Kind) || v.Removed(k) && !slices.Contains(unserved, gv)
 }
 
-// retiredVersions are the versions in which a release can read a kind that it never serves, in
+// retiredVersions returns the versions in which a release can read a kind that it never serves, in
 // order.
 func retiredVersions(v release.Version) []schema.GroupVersion {
 	var all []schema.GroupVersion

@@ -144,7 +144,7 @@ type catalogued struct {
 	plurals    map[string]bool
 }
 
-// listed is what goneLabels needs.
+// listed returns what goneLabels needs.
 func (is catalogued) listed() catalogued {
 	is.grouped, is.plurals = map[schema.GroupResource]bool{}, map[string]bool{}
 	for gv := range is.aggregated {

@@ -96,7 +96,7 @@ func ClaimKey(st *kinds.Storage, cl *kinds.Claim) sqlstore.Key {
 	return sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}
 }
 
-// takeOp is the operation that writes a claim.
+// takeOp returns the operation that writes a claim.
 func (s *Store) takeOp(ctx context.Context, st *kinds.Storage, cl *kinds.Claim) (sqlstore.Op, error) {
 	op := sqlstore.Op{Verb: sqlstore.Create, Key: ClaimKey(st, cl), Value: kinds.ClaimValue(cl.Owner)}
 	if cl.Object == nil {

@@ -59,7 +59,7 @@ func (e *Unreadable) Plain() error {
 
 func internal(err error) metav1.Status { return apierrors.NewInternalError(err).ErrStatus }
 
-// detail is the text of a stock server's storage.
+// detail returns the text of a stock server's storage.
 func (e *Unreadable) detail() string {
 	what := fmt.Sprintf("object not decodable revision=%d", e.revision)
 	if e.sealed {
@@ -68,7 +68,7 @@ func (e *Unreadable) detail() string {
 	return fmt.Sprintf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %s: %v", e.key, what, e.cause)
 }
 
-// CorruptList is the error for a list with unreadable objects; nil if there are none. With all set it names
+// CorruptList returns the error for a list with unreadable objects; nil if there are none. With all set it names
 // each of them, because they may be deleted unread; otherwise the first.
 func CorruptList(r *kinds.Resource, items []*cache.Item, all bool) error {
 	const most = 100
@@ -103,7 +103,7 @@ func CorruptList(r *kinds.Resource, items []*cache.Item, all bool) error {
 	}}
 }
 
-// itemKey is the key of an item in a stock server's storage.
+// itemKey returns the key of an item in a stock server's storage.
 func itemKey(r *kinds.Resource, it *cache.Item) string {
 	key := "/registry/" + r.Storage.Key + "/"
 	if it.Namespace != "" {

@@ -40,7 +40,7 @@ func (s *Store) encodeServed(ctx context.Context, r *kinds.Resource, it *cache.I
 	return s.cache.JSON().Append(nil, obj)
 }
 
-// servedJSON is the key of an item's JSON in a served version.
+// servedJSON returns the key of an item's JSON in a served version.
 func servedJSON(r *kinds.Resource) cache.FormKey {
 	return cache.FormKey{Form: cache.FormJSON, For: r}
 }

@@ -69,7 +69,7 @@ func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o
 	return s.take(ctx, l, c)
 }
 
-// place is the collection to read.
+// place returns the collection to read.
 func (l *list) place() Place {
 	return Place{Resource: l.resource, Namespace: l.namespace}
 }
@@ -162,7 +162,7 @@ func (s *Store) checkNamespace(o *ListOptions, l *list) error {
 	return l.expired()
 }
 
-// expired is the error for a compacted revision. For a list with a token it includes a token that continues
+// expired returns the error for a compacted revision. For a list with a token it includes a token that continues
 // in the newest state.
 func (l *list) expired() error {
 	if !l.token {

@@ -87,7 +87,7 @@ func (o *ListOptions) SyntheticEvents() bool {
 	return o.SendInitialEvents == nil || *o.SendInitialEvents
 }
 
-// within is the namespace of all selected objects, "" if they may be in any.
+// within returns the namespace of all selected objects, "" if they may be in any.
 func (o *ListOptions) within(r *kinds.Resource) string {
 	if o.Namespace != "" || !r.Namespaced {
 		return o.Namespace

@@ -81,7 +81,7 @@ func (b *box) op(verb sqlstore.Verb, namespace, name string) sqlstore.Op {
 	return op
 }
 
-// doors are all ways in. Each is tried for x in a, or for all of a.
+// doors returns all ways in. Each is tried for x in a, or for all of a.
 func (b *box) doors() map[string]func(permits.Permit) error {
 	ctx := b.t.Context()
 	write := func(verb sqlstore.Verb, name string) func(permits.Permit) error {

@@ -74,7 +74,7 @@ func Authorize(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p 
 	return p, reason, err
 }
 
-// collective are the verbs of requests without a name. With one they are
+// collective returns the verbs of requests without a name. With one they are
 // limited to it.
 func collective(verb string) bool {
 	switch verb {
@@ -100,7 +100,7 @@ func Need(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (Permit,
 	return Permit{}, Forbidden(a, reason)
 }
 
-// Forbidden is the 403 for attributes that no authorizer allowed.
+// Forbidden returns the 403 for attributes that no authorizer allowed.
 func Forbidden(a *authx.Attributes, reason string) error {
 	if !a.ResourceRequest {
 		text := "forbidden: " + Escape(fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path))

@@ -186,7 +186,7 @@ func (b *documentBuilder) roots() map[string]pathItem {
 	return out
 }
 
-// fixedRoots are the roots of each server.
+// fixedRoots returns the roots of each server.
 func fixedRoots() map[string]pathItem {
 	return map[string]pathItem{
 		".well-known/openid-configuration": rootPath("/.well-known/openid-configuration/", "", "get the issuer's OpenID configuration", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"),

@@ -54,7 +54,7 @@ func (s *Swagger) Convert(groupVersion string, now func() time.Time) (*Converted
 	return &Converted{key: key, now: now, doc: doc}, err
 }
 
-// Hash is the hash of the document.
+// Hash returns the hash of the document.
 func (c *Converted) Hash() string { return c.doc.etag }
 
 // ServeHTTP answers with the document as JSON or protobuf.

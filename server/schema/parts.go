@@ -44,7 +44,7 @@ func (d *Documents) customs(of []*kinds.Resource) bool {
 	return d.CustomDigest != nil && len(of) > 0 && !slices.ContainsFunc(of, func(r *kinds.Resource) bool { return d.CustomDigest(r) == "" })
 }
 
-// part is that of a key ("apis/example.com/v1"), made again if its resources differ. It has the requested
+// part returns that of a key ("apis/example.com/v1"), made again if its resources differ. It has the requested
 // form: definitions as JSON, or everything as Protobuf.
 func (b *documentBuilder) part(key string, protobuf bool) (*swaggerPart, error) {
 	of := b.byKey[key]

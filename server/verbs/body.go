@@ -39,7 +39,7 @@ type arrived interface {
 	Whole(limit int64) (body []byte, ok bool)
 }
 
-// unread is the error for a body that the client did not send as announced.
+// unread returns the error for a body that the client did not send as announced.
 func unread(err error) error {
 	var tooLarge *http.MaxBytesError
 	if err == nil || errors.As(err, &tooLarge) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {

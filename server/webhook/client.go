@@ -148,7 +148,7 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// refused is the error of an answer other than 2xx: its Status, or one for its code.
+// refused returns the error of an answer other than 2xx: its Status, or one for its code.
 func refused(resp *http.Response, body []byte) error {
 	var st metav1.Status
 	if sigsjson.UnmarshalCaseSensitivePreserveInts(body, &st) == nil && st.Kind == "Status" && st.APIVersion == "v1" && st.Status == metav1.StatusFailure {

@@ -31,7 +31,7 @@ func newQueue(c net.Conn) *Queue {
 	return q
 }
 
-// rawConn is nil if writes to the connection block.
+// rawConn returns nil if writes to the connection block.
 func rawConn(c net.Conn) syscall.RawConn {
 	if sc, ok := c.(syscall.Conn); ok && canTryWrite {
 		if raw, err := sc.SyscallConn(); err == nil {

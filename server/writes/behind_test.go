@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// twoDesks are the writers of two servers on one database. The second one hears nothing of the first one's writes.
+// twoDesks returns the writers of two servers on one database. The second one hears nothing of the first one's writes.
 func twoDesks(t *testing.T) (first, second *desk) {
 	t.Helper()
 	memory := storetest.NewMemory()

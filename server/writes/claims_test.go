@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// service is a Service with node ports; zero stands for any.
+// service returns a Service with node ports; zero stands for any.
 func service(name, address string, ports ...int32) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	s.Spec.Type, s.Spec.ClusterIP = corev1.ServiceTypeNodePort, address

@@ -208,7 +208,7 @@ func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, opt
 	return w.Admission.Validate(ctx, a)
 }
 
-// newest is the revision up to which the cache must be complete before a precondition counts as failed. A
+// newest returns the revision up to which the cache must be complete before a precondition counts as failed. A
 // version may be newer than the object here, and may belong to another UID.
 func newest(p *metav1.Preconditions, obj kinds.Object) int64 {
 	if p.UID != nil && *p.UID != obj.GetUID() {
@@ -306,5 +306,5 @@ func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *c
 	return &Outcome{Gone: true}, nil
 }
 
-// today is the time for marks of deletion.
+// today returns the time for marks of deletion.
 func (w *Writer) today() metav1.Time { return metav1.Time{Time: w.Clock().UTC().Truncate(time.Second)} }

@@ -113,7 +113,7 @@ func countDeletion(obj kinds.Object) {
 	}
 }
 
-// keepers are the finalizers of an object after the deletion options are applied: the two of the garbage
+// keepers returns the finalizers of an object after the deletion options are applied: the two of the garbage
 // collector follow the requested policy, otherwise those already set, otherwise the kind's default.
 func keepers(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) []string {
 	have := obj.GetFinalizers()

@@ -75,7 +75,7 @@ func matchRevision(req *Request, obj kinds.Object, item *cache.Item) error {
 	return &staleError{asked: asked, err: apierrors.NewConflict(req.Resource.GroupResource(), item.Name, errors.New(status.Modified))}
 }
 
-// askedRevision is the resource version that an update replaces; 0 if it names none.
+// askedRevision returns the resource version that an update replaces; 0 if it names none.
 func askedRevision(obj kinds.Object) (int64, error) {
 	rv := obj.GetResourceVersion()
 	if rv == "" {

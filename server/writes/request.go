@@ -51,7 +51,7 @@ type Outcome struct {
 	Gone bool
 }
 
-// sub is the name of the subresource, or "".
+// sub returns the name of the subresource, or "".
 func (req *Request) sub() string {
 	if req.Sub == nil {
 		return ""
@@ -59,7 +59,7 @@ func (req *Request) sub() string {
 	return req.Sub.Name
 }
 
-// place is the place of an object in the request's namespace, with the request's subresource.
+// place returns the place of an object in the request's namespace, with the request's subresource.
 func (req *Request) place(name string) objects.Place {
 	p := objects.Place{Resource: req.Resource, Name: name, Sub: req.sub()}
 	if req.Resource.Namespaced {
@@ -68,7 +68,7 @@ func (req *Request) place(name string) objects.Place {
 	return p
 }
 
-// key is the store key of a name in the request's namespace.
+// key returns the store key of a name in the request's namespace.
 func (req *Request) key(name string) sqlstore.Key {
 	p := req.place(name)
 	return p.Key()

@@ -80,7 +80,7 @@ func (w *Writer) allowed(ctx context.Context, a *authx.Attributes) error {
 	return permits.Forbidden(a, why)
 }
 
-// nodeOf is the node of the pod to which a service account token is bound; "" if there is none.
+// nodeOf returns the node of the pod to which a service account token is bound; "" if there is none.
 func nodeOf(user *authx.Identity) string {
 	if user == nil || !strings.HasPrefix(user.Name, "system:serviceaccount:") {
 		return ""

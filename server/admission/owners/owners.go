@@ -116,7 +116,7 @@ func (p Permissions) owner(ref metav1.OwnerReference) (what schema.GroupVersionR
 	return what, false, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, SearchedVersions: []string{gv.Version}}
 }
 
-// mayFinalize is nil if the user may change the finalizers of an object.
+// mayFinalize returns nil if the user may change the finalizers of an object.
 func (p Permissions) mayFinalize(ctx context.Context, a *admission.Attributes, group, version, plural, namespace, name string) error {
 	d, reason, err := p.Authorizer.Authorize(ctx, &authx.Attributes{
 		User: a.User, Verb: "update", Namespace: namespace, APIGroup: group, APIVersion: version,

@@ -33,7 +33,7 @@ func plain(t *corev1.Toleration) toleration {
 	return p
 }
 
-// longest is for how long a toleration holds. Without an effect its seconds count for nothing.
+// longest returns for how long a toleration holds. Without an effect its seconds count for nothing.
 func (t *toleration) longest() (seconds int64, bounded bool) {
 	if t.effect != corev1.TaintEffectNoExecute || !t.timed {
 		return math.MaxInt64, false

@@ -126,7 +126,7 @@ func (p Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass
 	return found, nil
 }
 
-// mayBeDefault is false for the text of a class that does not set globalDefault, as most do not: each new Pod
+// mayBeDefault returns false for the text of a class that does not set globalDefault, as most do not: each new Pod
 // looks for the default one.
 func mayBeDefault(text []byte) bool {
 	return bytes.Contains(text, []byte("globalDefault")) || bytes.IndexByte(text, '\\') >= 0

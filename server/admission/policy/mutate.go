@@ -170,7 +170,7 @@ func (m *mutator) mutate(v *invocation, by *mutation) (changed bool, err error) 
 	return !apiequality.Semantic.DeepEqual(before.Interface(), m.a.Object), nil
 }
 
-// refusal is the answer that denials make; nil without one.
+// refusal returns the answer that denials make; nil without one.
 func (m *mutator) refusal() error {
 	if len(m.denials) == 0 {
 		return nil

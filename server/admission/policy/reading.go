@@ -76,7 +76,7 @@ func kindOf(obj any) *admissionregistrationv1.ParamKind {
 	return nil
 }
 
-// refused is the answer that a problem with a field of the spec makes; nil without one.
+// refused returns the answer that a problem with a field of the spec makes; nil without one.
 func refused(a *admission.Attributes, name, problem string) error {
 	if problem == "" {
 		return nil

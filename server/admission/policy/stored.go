@@ -18,7 +18,7 @@ const (
 	mutatingStorage   = "mutatingadmissionpolicies.admissionregistration.k8s.io"
 )
 
-// validatingPolicies are policies that refuse.
+// validatingPolicies returns policies that refuse.
 func validatingPolicies(m *conditions.Metrics) stored {
 	return stored{
 		policies: validatingStorage, bindings: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
@@ -48,7 +48,7 @@ func readValidating(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metri
 	return p
 }
 
-// mutatingPolicies are policies that change objects.
+// mutatingPolicies returns policies that change objects.
 func mutatingPolicies(m *conditions.Metrics) stored {
 	return stored{
 		policies: mutatingStorage, bindings: "mutatingadmissionpolicybindings.admissionregistration.k8s.io",

@@ -55,7 +55,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return refusal(a, r.denials[0])
 }
 
-// refusal is the answer that a denial makes.
+// refusal returns the answer that a denial makes.
 func refusal(a *admission.Attributes, d denial) error {
 	text := fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", d.policy, d.binding, d.message)
 	if d.binding == "" {

@@ -190,7 +190,7 @@ func unchanged(before, after []*corev1.ResourceQuota) bool {
 	return true
 }
 
-// refuse is the refusal of a write, with the reason in front of it.
+// refuse returns the refusal of a write, with the reason in front of it.
 func refuse(a *admission.Attributes, format string, args ...any) error {
 	return a.Forbid(fmt.Errorf(format, args...))
 }

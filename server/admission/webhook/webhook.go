@@ -196,7 +196,7 @@ func (k *asker) call(ctx context.Context, h *hook, v *view, s *shown) (out outco
 	return out
 }
 
-// callFailed is the error of a call that got no answer.
+// callFailed returns the error of a call that got no answer.
 func callFailed(hook string, err error) error {
 	e := &callError{hook, fmt.Errorf("failed to call webhook: %w", err), http.StatusBadRequest}
 	var config *webhook.ConfigError

@@ -132,7 +132,7 @@ func readIndex(body []byte, services []*apiregistrationv1.APIService) (map[strin
 	return index, nil
 }
 
-// hashIn is the hash in the URL of a document; "" where there is none.
+// hashIn returns the hash in the URL of a document; "" where there is none.
 func hashIn(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -167,7 +167,7 @@ func (e *elsewhere) one(ctx context.Context, namespace string, r *documents.Reso
 	return count, err
 }
 
-// quoted is an error of another server, shortened for a condition. NotFound is not an error.
+// quoted returns an error of another server, shortened for a condition. NotFound is not an error.
 func (e *elsewhere) quoted(ctx context.Context, r *documents.Resource, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err):

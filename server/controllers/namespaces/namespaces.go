@@ -217,7 +217,7 @@ func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	return n.empty(ctx, key, g)
 }
 
-// rest is for how long a namespace is left alone at first.
+// rest returns for how long a namespace is left alone at first.
 func (n *Controller) rest(it *cache.Item) time.Duration {
 	var ns corev1.Namespace
 	if n.Settle == 0 || !reconcile.Decode(it, &ns) {

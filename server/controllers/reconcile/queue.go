@@ -158,7 +158,7 @@ func (q *Queue[K, T]) Fail(key K) {
 	q.end(q.entry(key), Result{}, true)
 }
 
-// Backoff is for how long a key was left alone after it failed last, and whether it still is; 0: it did not fail.
+// Backoff returns for how long a key was left alone after it failed last, and whether it still is; 0: it did not fail.
 func (q *Queue[K, T]) Backoff(key K) (backoff time.Duration, waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -160,7 +160,7 @@ func mutableOperations(m *admissionv1.MatchResources, p *field.Path) field.Error
 	return errs
 }
 
-// variable is the expression of a variable.
+// variable returns the expression of a variable.
 func (v *mutating) variable(text string) expr.Source {
 	return expr.Source{Text: text, Offer: v.offer(), Stored: v.variables[text]}
 }

@@ -178,7 +178,7 @@ func textsOf(old *admissionv1.ValidatingAdmissionPolicy) (s storedTexts) {
 	return s
 }
 
-// source is an expression with all that the policy offers; stored are those that an older policy
+// source returns an expression with all that the policy offers; stored are those that an older policy
 // had at the same place.
 func (v *policy) source(text string, gives []*cel.Type, stored map[string]bool) expr.Source {
 	return expr.Source{Text: text, Offer: v.offer(), Gives: gives, Stored: stored[text]}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// validatingTexts are the expressions of a validating policy.
+// validatingTexts returns the expressions of a validating policy.
 func validatingTexts(s *admissionv1.ValidatingAdmissionPolicySpec) iter.Seq[string] {
 	return together(
 		of(s.Variables, func(v *admissionv1.Variable) string { return v.Expression }),
@@ -18,7 +18,7 @@ func validatingTexts(s *admissionv1.ValidatingAdmissionPolicySpec) iter.Seq[stri
 	)
 }
 
-// mutatingTexts are the expressions of a mutating policy.
+// mutatingTexts returns the expressions of a mutating policy.
 func mutatingTexts(s *admissionv1.MutatingAdmissionPolicySpec) iter.Seq[string] {
 	return together(
 		of(s.Variables, func(v *admissionv1.Variable) string { return v.Expression }),
@@ -32,7 +32,7 @@ func mutatingTexts(s *admissionv1.MutatingAdmissionPolicySpec) iter.Seq[string] 
 	)
 }
 
-// of is the text of each element of a list.
+// of returns the text of each element of a list.
 func of[T any](list []T, text func(*T) string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range list {
@@ -43,7 +43,7 @@ func of[T any](list []T, text func(*T) string) iter.Seq[string] {
 	}
 }
 
-// together is one sequence after the other.
+// together returns one sequence after the other.
 func together(all ...iter.Seq[string]) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, seq := range all {
@@ -56,7 +56,7 @@ func together(all ...iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
-// hookTexts are the expressions of a configuration of webhooks.
+// hookTexts returns the expressions of a configuration of webhooks.
 func hookTexts(list []hook) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range list {

@@ -114,7 +114,7 @@ func validateSelectableField(path string, tree *structuralschema.Structural, see
 	return errs
 }
 
-// pathTree is a schema for the library to follow paths in. It is given an end wherever
+// pathTree returns a schema for the library to follow paths in. It is given an end wherever
 // anything may follow, which the library does not expect.
 func pathTree(s *apiext.JSONSchemaProps) (*structuralschema.Structural, error) {
 	tree, err := structuralschema.NewStructural(s)

@@ -27,7 +27,7 @@ func unknownFormats(of release.Version, d, old *apiextensionsv1.CustomResourceDe
 	return warnings
 }
 
-// formatsWithout are the formats in a definition that mean nothing in the release.
+// formatsWithout returns the formats in a definition that mean nothing in the release.
 func formatsWithout(of release.Version, d *apiextensionsv1.CustomResourceDefinition) (formats []string) {
 	if d == nil {
 		return nil

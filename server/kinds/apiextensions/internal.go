@@ -34,7 +34,7 @@ func schemas(spec *apiext.CustomResourceDefinitionSpec) iter.Seq[*apiext.JSONSch
 	}
 }
 
-// nodes are a schema and all schemas in it. They must not be kept.
+// nodes returns a schema and all schemas in it. They must not be kept.
 func nodes(s *apiext.JSONSchemaProps) iter.Seq[*apiext.JSONSchemaProps] {
 	return func(yield func(*apiext.JSONSchemaProps) bool) { eachNode(s, yield) }
 }
@@ -105,7 +105,7 @@ func anyNode(spec *apiext.CustomResourceDefinitionSpec, is func(*apiext.JSONSche
 	return false
 }
 
-// sorted are the entries of a map in the order of their keys, so that the same
+// sorted returns the entries of a map in the order of their keys, so that the same
 // definition always gets the same answer.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// wrongType is the error about an extension that requires a type.
+// wrongType returns the error about an extension that requires a type.
 func wrongType(p *field.Path, got, detail string) *field.Error {
 	if got == "" {
 		return field.Required(p.Child("type"), detail)
@@ -34,7 +34,7 @@ func isList(s *apiext.JSONSchemaProps, kind string) bool {
 	return s.XListType != nil && *s.XListType == kind
 }
 
-// looseSetItem is the extension that is missing from items of a set, which must be
+// looseSetItem returns the extension that is missing from items of a set, which must be
 // whole to be distinguished; "" if nothing is.
 func looseSetItem(s *apiext.JSONSchemaProps) string {
 	if !isList(s, "set") || s.Items == nil || s.Items.Schema == nil {

@@ -44,13 +44,13 @@ type place struct {
 	ruled     *ruledParts // where rules are, for a walk to these only
 }
 
-// value is the place of a schema that only restricts the value of this one.
+// value returns the place of a schema that only restricts the value of this one.
 func (at place) value(p *field.Path) place {
 	at.path, at.root, at.rules, at.ruled = p, false, nil, nil
 	return at
 }
 
-// part is the place of a schema of a part of the value.
+// part returns the place of a schema of a part of the value.
 func (at place) part(p *field.Path, rules *scope) place {
 	at.path, at.root, at.rules = p, false, rules
 	return at
@@ -172,7 +172,7 @@ func (w *walk) properties(ctx context.Context, s *apiext.JSONSchemaProps, at pla
 	}
 }
 
-// named are the properties of a schema that are walked through, in the order of their names.
+// named returns the properties of a schema that are walked through, in the order of their names.
 func (w *walk) named(s *apiext.JSONSchemaProps, at place) iter.Seq2[string, apiext.JSONSchemaProps] {
 	if !w.only {
 		return sorted(s.Properties)

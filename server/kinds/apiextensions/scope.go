@@ -133,7 +133,7 @@ func atMost(n *int64) *uint64 {
 	return &limit
 }
 
-// product is a times b, or the greatest number there is.
+// product returns a times b, or the greatest number there is.
 func product(a, b uint64) uint64 {
 	if high, low := bits.Mul64(a, b); high == 0 {
 		return low

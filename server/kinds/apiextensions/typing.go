@@ -64,7 +64,7 @@ func validateTexts(d, old *apiext.CustomResourceDefinition, p *field.Path) field
 	return field.ErrorList{field.Forbidden(p.Child("versions"), expr.LongDetail())}
 }
 
-// texts are the expressions of a definition.
+// texts returns the expressions of a definition.
 func texts(spec *apiext.CustomResourceDefinitionSpec) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for s := range schemas(spec) {

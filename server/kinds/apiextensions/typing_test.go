@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// chain is a schema of so many levels with a rule at each, and so many fields at the end.
+// chain returns a schema of so many levels with a rule at each, and so many fields at the end.
 func chain(levels, fields int) *apiext.JSONSchemaProps {
 	s := apiext.JSONSchemaProps{Type: "object", Properties: map[string]apiext.JSONSchemaProps{}}
 	for i := range fields {

@@ -60,7 +60,7 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// withSpec is a change that gives the only version a schema of spec.
+// withSpec returns a change that gives the only version a schema of spec.
 func withSpec(spec string) string {
 	return "spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: " + spec + "}}}}]}"
 }

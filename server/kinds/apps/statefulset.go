@@ -212,7 +212,7 @@ func (r statefulSetRules) validateTemplate(s *appsv1.StatefulSetSpec, selector l
 	return append(errs, podspec.ValidatePodAnnotations(t.Annotations, &t.Spec, templatePath.Child("annotations"), o)...)
 }
 
-// volumesWithClaims are the volumes of a pod: a claim takes the place of a volume of its name.
+// volumesWithClaims returns the volumes of a pod: a claim takes the place of a volume of its name.
 func volumesWithClaims(s *appsv1.StatefulSetSpec) []corev1.Volume {
 	claimed := make(map[string]bool, len(s.VolumeClaimTemplates))
 	volumes := make([]corev1.Volume, 0, len(s.VolumeClaimTemplates)+len(s.Template.Spec.Volumes))

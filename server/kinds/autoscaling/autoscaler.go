@@ -67,7 +67,7 @@ func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// directions are the rules of both directions, of which either may be nil.
+// directions returns the rules of both directions, of which either may be nil.
 func directions(s *autoscalingv2.HorizontalPodAutoscalerSpec) []*autoscalingv2.HPAScalingRules {
 	if s.Behavior == nil {
 		return nil

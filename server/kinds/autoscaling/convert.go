@@ -202,7 +202,7 @@ func (c Conversion) ToV1(obj kinds.Object) (kinds.Object, error) {
 	return out, err
 }
 
-// cpuUtilization is the target that v1 has a field for, or nil for other metrics.
+// cpuUtilization returns the target that v1 has a field for, or nil for other metrics.
 func cpuUtilization(m *autoscalingv2.MetricSpec) *int32 {
 	if m.Type != autoscalingv2.ResourceMetricSourceType || m.Resource == nil || m.Resource.Name != corev1.ResourceCPU {
 		return nil

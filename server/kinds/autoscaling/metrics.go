@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// usage is the target of a resource metric: a share if there is one, else an amount.
+// usage returns the target of a resource metric: a share if there is one, else an amount.
 func usage(utilization *int32, average *resource.Quantity) autoscalingv2.MetricTarget {
 	t := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: utilization, AverageValue: average}
 	if utilization == nil {

@@ -38,7 +38,7 @@ func (c *statusChange) invalid(name string, v any, message string) {
 	c.errs = append(c.errs, field.Invalid(c.path.Child(name), v, message))
 }
 
-// text is the error text of a release.
+// text returns the error text of a release.
 func (c *statusChange) text(in132, after string) string {
 	if c.now {
 		return after

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// without is a strategy that first removes a field whose gates are all off, unless the old
+// without returns a strategy that first removes a field whose gates are all off, unless the old
 // object has it. drop gets the old object, or an empty one.
 func without[T kinds.Object](c Config, s kinds.Strategy, empty T, drop func(obj, old T), gates ...string) kinds.Strategy {
 	for _, gate := range gates {

@@ -104,7 +104,7 @@ func TestListsAreLinear(t *testing.T) {
 	}
 }
 
-// countingBinary is this test, compiled with counters: itself, where e2e/cover.sh did so.
+// countingBinary returns this test, compiled with counters: itself, where e2e/cover.sh did so.
 func countingBinary(t *testing.T) string {
 	t.Helper()
 	all := os.Getenv(listWalk) == "all"
@@ -312,7 +312,7 @@ func value(t reflect.Type, i int) any {
 	return nil
 }
 
-// items are the items of a list, from one on. They are like the first one that is there, but for
+// items returns the items of a list, from one on. They are like the first one that is there, but for
 // their texts and numbers; with same they are all alike.
 func items(kind reflect.Type, have any, from, n int, same bool) any {
 	if kind.Kind() == reflect.Map {
@@ -361,7 +361,7 @@ func items(kind reflect.Type, have any, from, n int, same bool) any {
 	return out
 }
 
-// varied is an item with other texts that are no words of the API, and other numbers.
+// varied returns an item with other texts that are no words of the API, and other numbers.
 func varied(first map[string]any, t reflect.Type, i int) map[string]any {
 	out := map[string]any{}
 	for k, v := range first {

@@ -126,7 +126,7 @@ func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource
 	return resources
 }
 
-// again is a resource in another version, whose types are the same but for their package: one of the two is linked.
+// again returns a resource in another version, whose types are the same but for their package: one of the two is linked.
 func again(stored *kinds.Resource, version string) *kinds.Resource {
 	r := *stored
 	r.Version, r.Off = version, !kinds.General(version)
@@ -156,21 +156,21 @@ func list[T any, P interface {
 	return func() runtime.Object { return P(new(T)) }
 }
 
-// part is a subresource that writes its parent by a strategy of its own.
+// part returns a subresource that writes its parent by a strategy of its own.
 func part(name, kind string, s kinds.Strategy) kinds.Subresource {
 	return kinds.Subresource{Name: name, Kind: kind, Verbs: partVerbs(), Update: &s}
 }
 
-// status is the subresource that writes the status, by the parent's strategy for it.
+// status returns the subresource that writes the status, by the parent's strategy for it.
 func status() kinds.Subresource { return kinds.Subresource{Name: "status", Verbs: partVerbs()} }
 
-// noTable is a subresource that is not answered as a Table.
+// noTable returns a subresource that is not answered as a Table.
 func noTable(s kinds.Subresource) kinds.Subresource {
 	s.NoTable = true
 	return s
 }
 
-// scale is the autoscaling/v1 Scale of a workload.
+// scale returns the autoscaling/v1 Scale of a workload.
 func scale(m *kinds.ScaleMapping) kinds.Subresource {
 	return kinds.Subresource{Name: "scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: partVerbs(), Scale: m}
 }

@@ -79,7 +79,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// withModulus is a request with an RSA key of so many bits, and a signature that is none.
+// withModulus returns a request with an RSA key of so many bits, and a signature that is none.
 func withModulus(t *testing.T, bits uint) []byte {
 	t.Helper()
 	n := new(big.Int).Lsh(big.NewInt(1), bits)

@@ -57,7 +57,7 @@ var PodCertificateRequest = kinds.Typed[*certificatesv1beta1.PodCertificateReque
 	},
 }.Strategy()
 
-// signingRight is the right that a change of the status needs: to sign for the signer, or for all signers of
+// signingRight returns the right that a change of the status needs: to sign for the signer, or for all signers of
 // its domain.
 func signingRight(r, old *certificatesv1beta1.PodCertificateRequest, _, _ string) []kinds.Right {
 	if rules.Same(r.Status, old.Status) {
@@ -101,7 +101,7 @@ var PodCertificateRequestColumns = columns.Of(
 	columns.Text("UnverifiedUserAnnotations", certificatesv1beta1.PodCertificateRequestSpec{}.SwaggerDoc()["unverifiedUserAnnotations"]),
 )
 
-// ends are the conditions that end a request, in the order in which errors name them.
+// ends returns the conditions that end a request, in the order in which errors name them.
 func ends() []string {
 	return []string{certificatesv1beta1.PodCertificateRequestConditionTypeIssued, certificatesv1beta1.PodCertificateRequestConditionTypeDenied, certificatesv1beta1.PodCertificateRequestConditionTypeFailed}
 }

@@ -82,7 +82,7 @@ func validateConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {
 	return append(errs, validateConfigMap(c)...)
 }
 
-// frozen is the error about a change of an object that was set immutable.
+// frozen returns the error about a change of an object that was set immutable.
 func frozen(name string, changed bool) field.ErrorList {
 	return rules.ForbiddenIf(nil, changed, field.NewPath(name), "field is immutable when `immutable` is set")
 }

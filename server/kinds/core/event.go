@@ -48,7 +48,7 @@ var EventFields = []kinds.SelectableField{
 	{Label: "type", Path: []string{"type"}},
 }
 
-// eventSource is the component that reported an encoded event, under its older
+// eventSource returns the component that reported an encoded event, under its older
 // name if it has one.
 func eventSource(encoded []byte) string {
 	var e struct {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// addressWarnings are the warnings of release 1.32 about an accepted address in an unusual form.
+// addressWarnings returns the warnings of release 1.32 about an accepted address in an unusual form.
 func addressWarnings(text string, path *field.Path) []string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
@@ -19,7 +19,7 @@ func addressWarnings(text string, path *field.Path) []string {
 	return nil
 }
 
-// rangeWarnings are the warnings of release 1.32 about an accepted network in an unusual form.
+// rangeWarnings returns the warnings of release 1.32 about an accepted network in an unusual form.
 func rangeWarnings(text string, path *field.Path) []string {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {

@@ -16,7 +16,7 @@ var (
 	policyPath    = specPath.Child("ipFamilyPolicy")
 )
 
-// familyOf is the family of a valid address.
+// familyOf returns the family of a valid address.
 func familyOf(ip string) corev1.IPFamily {
 	if netutils.IsIPv6String(ip) {
 		return corev1.IPv6Protocol

@@ -235,7 +235,7 @@ func (p *allocation) firstPorts(s *corev1.Service) error {
 	return nil
 }
 
-// requestedPorts are the node ports that a client named, the first for each port of a service.
+// requestedPorts returns the node ports that a client named, the first for each port of a service.
 func requestedPorts(ports []corev1.ServicePort) map[int32]int32 {
 	asked := make(map[int32]int32, len(ports))
 	for i := range ports {

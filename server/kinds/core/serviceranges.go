@@ -68,7 +68,7 @@ func NetworksVersion(v release.Version) string {
 	return networkingv1.GroupName + "/v1beta1"
 }
 
-// newServiceAddress is the IPAddress of a Service that is being written, with the metadata that a write
+// newServiceAddress returns the IPAddress of a Service that is being written, with the metadata that a write
 // through the API by its manager would give it.
 func newServiceAddress(addr netip.Addr, owner string, v release.Version) *networkingv1.IPAddress {
 	namespace, name, _ := strings.Cut(owner, "/")
@@ -97,7 +97,7 @@ type serviceRange struct {
 	ready    bool
 }
 
-// of are the networks of a family that may be used, in order of the names of their
+// of returns the networks of a family that may be used, in order of the names of their
 // ServiceCIDRs; without a default ServiceCIDR those that the server was started with too.
 // They must not be changed.
 func (r *ranges) of(f corev1.IPFamily, claims kinds.Claims, own map[corev1.IPFamily]network) []network {

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// serviceCIDR is an encoded ServiceCIDR; ready is "" for one without a condition.
+// serviceCIDR returns an encoded ServiceCIDR; ready is "" for one without a condition.
 func serviceCIDR(t *testing.T, ready string, deleted bool, cidrs ...string) string {
 	t.Helper()
 	var c networkingv1.ServiceCIDR

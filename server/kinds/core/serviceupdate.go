@@ -65,7 +65,7 @@ func noNewNodePorts(s, old *corev1.Service) bool {
 	return !slices.ContainsFunc(nodePorts(s), func(port int32) bool { return !had.Has(port) })
 }
 
-// nodePorts are the ports of a service on nodes, as often as they are named.
+// nodePorts returns the ports of a service on nodes, as often as they are named.
 func nodePorts(s *corev1.Service) []int32 {
 	var ports []int32
 	for i := range s.Spec.Ports {

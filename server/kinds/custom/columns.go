@@ -57,7 +57,7 @@ func (v *Version) columns() kinds.Columns {
 	}
 }
 
-// cell is the first value that the path leads to, if it has the type of the column.
+// cell returns the first value that the path leads to, if it has the type of the column.
 func (c column) cell(obj map[string]any, now time.Time) any {
 	found, err := c.path.Find(obj)
 	if err != nil || len(found) == 0 {

@@ -170,7 +170,7 @@ func (d *Definition) resource(v *Version) *kinds.Resource {
 	return r
 }
 
-// deprecation is the warning to clients about a deprecated version.
+// deprecation returns the warning to clients about a deprecated version.
 func (v *Version) deprecation() *kinds.Deprecation {
 	if !v.spec.Deprecated {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// labelOf is the field selector label of a path such as ".spec.color".
+// labelOf returns the field selector label of a path such as ".spec.color".
 func labelOf(path string) string { return strings.TrimPrefix(path, ".") }
 
-// fields are the selectable fields of all versions: the cache has their values in the stored version.
+// fields returns the selectable fields of all versions: the cache has their values in the stored version.
 func (d *Definition) fields() []kinds.SelectableField {
 	var out []kinds.SelectableField
 	seen := rules.Seen[string]{}
@@ -25,7 +25,7 @@ func (d *Definition) fields() []kinds.SelectableField {
 	return out
 }
 
-// labels are the field selector labels that clients of the version may use.
+// labels returns the field selector labels that clients of the version may use.
 func (v *Version) labels() map[string]string {
 	out := map[string]string{}
 	for _, f := range v.spec.SelectableFields {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// steps are the fields of a simple JSONPath such as ".spec.replicas".
+// steps returns the fields of a simple JSONPath such as ".spec.replicas".
 func steps(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
 func (v *Version) subresources() (out []kinds.Subresource) {

@@ -24,7 +24,7 @@ type Version struct {
 	compiled
 }
 
-// tree is the content of an object. All objects in the storage of a custom resource are unstructured.
+// tree returns the content of an object. All objects in the storage of a custom resource are unstructured.
 func tree(obj kinds.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
 
 // Coerce implements kinds.Schema. A body may be of another version, with a schema of its own

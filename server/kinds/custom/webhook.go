@@ -81,7 +81,7 @@ func (w *Webhook) Convert(ctx context.Context, to schema.GroupVersion, objs []*u
 	return out, nil
 }
 
-// review is the request to the webhook, in the first supported version of its list.
+// review returns the request to the webhook, in the first supported version of its list.
 func (w *Webhook) review(to schema.GroupVersion, objs []*unstructured.Unstructured) (*apiextensionsv1.ConversionReview, error) {
 	for _, version := range w.Versions {
 		if version != "v1" && version != "v1beta1" {

@@ -25,7 +25,7 @@ func thing(name string) *unstructured.Unstructured {
 	}}
 }
 
-// answering is a webhook that answers what edit makes of a good answer.
+// answering returns a webhook that answers what edit makes of a good answer.
 func answering(t *testing.T, edit func(r *apiextensionsv1.ConversionReview, objs []map[string]any)) *custom.Webhook {
 	return &custom.Webhook{Versions: []string{"v9", "v1"}, Post: func(_ context.Context, body []byte) ([]byte, error) {
 		r := &apiextensionsv1.ConversionReview{}

@@ -123,7 +123,7 @@ func eachBlock(s *networkingv1.NetworkPolicySpec, f func(*networkingv1.IPBlock, 
 	}
 }
 
-// blocksOf are all networks that a policy names.
+// blocksOf returns all networks that a policy names.
 func blocksOf(s *networkingv1.NetworkPolicySpec) []string {
 	var list []string
 	eachBlock(s, func(b *networkingv1.IPBlock, _ *field.Path) {

@@ -143,7 +143,7 @@ func specFieldsBut(names ...string) []string {
 	return paths
 }
 
-// selectableFields are the labels of field selectors. spec.host is the name that
+// selectableFields returns the labels of field selectors. spec.host is the name that
 // spec.nodeName once had; status.podIPs is known and always empty.
 func selectableFields() []kinds.SelectableField {
 	at := func(path ...string) kinds.SelectableField {

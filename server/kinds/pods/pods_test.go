@@ -29,7 +29,7 @@ func decode(t *testing.T, text string) *corev1.Pod {
 	return pod
 }
 
-// stored is a pod as it is after its creation.
+// stored returns a pod as it is after its creation.
 func stored(t *testing.T, text string) *corev1.Pod {
 	t.Helper()
 	s := pods.Resource(gates.New(release.Default).Enabled).Storage.Strategy

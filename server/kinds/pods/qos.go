@@ -17,7 +17,7 @@ func QOS(pod *corev1.Pod, whole bool) corev1.PodQOSClass {
 	return qosOf(&pod.Spec, whole)
 }
 
-// qos is the quality of service class that follows from the requests and limits of a pod, also of the pod as a whole.
+// qos returns the quality of service class that follows from the requests and limits of a pod, also of the pod as a whole.
 func (r podRules) qos(pod *corev1.Pod) corev1.PodQOSClass { return QOS(pod, r.whole) }
 
 func qosOf(s *corev1.PodSpec, whole bool) corev1.PodQOSClass {

@@ -27,7 +27,7 @@ func (r podRules) prepareLaterResize(pod, was *corev1.Pod) {
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
-// resized are old containers with the resources of those sent; where names differ, those sent.
+// resized returns old containers with the resources of those sent; where names differ, those sent.
 func resized(sent, old []corev1.Container) []corev1.Container {
 	for i := range sent {
 		if old[i].Name != sent[i].Name {

@@ -215,7 +215,7 @@ func findContainer(list []corev1.Container, name string) *corev1.Container {
 	return nil
 }
 
-// endReason is why a container ended: its reason, or else its signal or exit code.
+// endReason returns why a container ended: its reason, or else its signal or exit code.
 func endReason(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason != "":

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pullPolicyFor is the default policy for an image: an image that may change under its name is always pulled.
+// pullPolicyFor returns the default policy for an image: an image that may change under its name is always pulled.
 // An invalid reference counts as one that does not change.
 func pullPolicyFor(image string) corev1.PullPolicy {
 	if floats(image) {

@@ -52,7 +52,7 @@ func decodePod(t testing.TB, text string) *corev1.Pod {
 	return pod
 }
 
-// podWith is a pod with one container and the given members of its spec.
+// podWith returns a pod with one container and the given members of its spec.
 func podWith(members string) string {
 	if members != "" {
 		members = ", " + members
@@ -60,7 +60,7 @@ func podWith(members string) string {
 	return `{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i:1"}]` + members + `}}`
 }
 
-// containerWith is a pod whose container has the given members.
+// containerWith returns a pod whose container has the given members.
 func containerWith(members string) string {
 	return `{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i:1", ` + members + `}]}}`
 }

@@ -163,7 +163,7 @@ func (c *checker) amountButPages(n corev1.ResourceName, q resource.Quantity, p *
 	c.add(ValidateResourceQuantity(n, q, key)...)
 }
 
-// wholePod are the resources of pods as a whole, in the order of messages.
+// wholePod returns the resources of pods as a whole, in the order of messages.
 func (c *checker) wholePod() []corev1.ResourceName {
 	if c.o.Since133 {
 		return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceHugePagesPrefix, corev1.ResourceMemory}

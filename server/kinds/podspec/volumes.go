@@ -71,7 +71,7 @@ func (c *checker) volumes(list []corev1.Volume, p *field.Path) volumeSet {
 	return set
 }
 
-// createdClaims are the claims that will be made for ephemeral volumes of this
+// createdClaims returns the claims that will be made for ephemeral volumes of this
 // pod. Of a template the names are not known.
 func (c *checker) createdClaims(list []corev1.Volume) *nameSet {
 	var names nameSet

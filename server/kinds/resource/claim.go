@@ -80,7 +80,7 @@ func (b *rulebook) resourceClaim() kinds.Strategy {
 
 const adminDetail = "admin access to devices requires the `" + resourceapi.DRAAdminNamespaceLabelKey + ": true` label on the containing namespace"
 
-// adminRequest is the first request that asks for the access of an administrator, or nil.
+// adminRequest returns the first request that asks for the access of an administrator, or nil.
 func adminRequest(s *resourceapi.ResourceClaimSpec) *field.Path {
 	for i, r := range s.Devices.Requests {
 		if r.Exactly != nil && rules.Value(r.Exactly.AdminAccess) {
@@ -90,7 +90,7 @@ func adminRequest(s *resourceapi.ResourceClaimSpec) *field.Path {
 	return nil
 }
 
-// adminResult is the first device that a claim has with the access of an administrator, or nil.
+// adminResult returns the first device that a claim has with the access of an administrator, or nil.
 func adminResult(c *resourceapi.ResourceClaim) *field.Path {
 	if c.Status.Allocation == nil {
 		return nil
@@ -162,7 +162,7 @@ func defaultMode[T ~string](mode *T, count *int64) {
 	}
 }
 
-// fieldsOfRequests are the fields of requests that depend on gates.
+// fieldsOfRequests returns the fields of requests that depend on gates.
 func (b *rulebook) fieldsOfRequests() []fields[resourceapi.ResourceClaimSpec] {
 	return []fields[resourceapi.ResourceClaimSpec]{
 		inRequests(b.prioritized, func(r *resourceapi.DeviceRequest) bool { return len(r.FirstAvailable) > 0 }, func(r *resourceapi.DeviceRequest) { r.FirstAvailable = nil }),
@@ -205,7 +205,7 @@ func (b *rulebook) fieldsOfRequests() []fields[resourceapi.ResourceClaimSpec] {
 	}
 }
 
-// inRequests are fields of each request.
+// inRequests returns fields of each request.
 func inRequests(on bool, used func(*resourceapi.DeviceRequest) bool, drop func(*resourceapi.DeviceRequest)) fields[resourceapi.ResourceClaimSpec] {
 	return fields[resourceapi.ResourceClaimSpec]{on, func(s *resourceapi.ResourceClaimSpec) bool {
 		return slices.ContainsFunc(s.Devices.Requests, func(r resourceapi.DeviceRequest) bool { return used(&r) })
@@ -216,7 +216,7 @@ func inRequests(on bool, used func(*resourceapi.DeviceRequest) bool, drop func(*
 	}}
 }
 
-// fieldsOfStatuses are the fields of the status of a claim that depend on gates.
+// fieldsOfStatuses returns the fields of the status of a claim that depend on gates.
 func (b *rulebook) fieldsOfStatuses() []fields[resourceapi.ResourceClaim] {
 	type result = resourceapi.DeviceRequestAllocationResult
 	results := func(c *resourceapi.ResourceClaim) []result {

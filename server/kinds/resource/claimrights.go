@@ -23,7 +23,7 @@ const (
 	nodeField = "metadata.name"
 )
 
-// claimRights are the rights that a change of the status of a claim needs: to bind a claim, and to report for each driver
+// claimRights returns the rights that a change of the status of a claim needs: to bind a claim, and to report for each driver
 // whose devices change. Nil without the gate.
 func claimRights(on kinds.Feature) func(c, old *resourceapi.ResourceClaim, verb, node string) []kinds.Right {
 	if !on(granularRightsGate) {
@@ -55,12 +55,12 @@ func claimRights(on kinds.Feature) func(c, old *resourceapi.ResourceClaim, verb,
 	}
 }
 
-// detail is the detail of an error that does not name the user.
+// detail returns the detail of an error that does not name the user.
 func detail(format, verbs string) func(string) string {
 	return func(string) string { return fmt.Sprintf(format, verbs) }
 }
 
-// changedDrivers are the drivers whose devices differ, sorted.
+// changedDrivers returns the drivers whose devices differ, sorted.
 func changedDrivers(s, was *resourceapi.ResourceClaimStatus) []string {
 	left := make(map[device]*resourceapi.AllocatedDeviceStatus, len(was.Devices))
 	for i := range was.Devices {
@@ -82,7 +82,7 @@ func changedDrivers(s, was *resourceapi.ResourceClaimStatus) []string {
 	return drivers[:min(len(drivers), maxDrivers)]
 }
 
-// nodeOf is the node that an allocation is for; "" if it is not for exactly one.
+// nodeOf returns the node that an allocation is for; "" if it is not for exactly one.
 func nodeOf(a *resourceapi.AllocationResult) string {
 	if a.NodeSelector == nil || len(a.NodeSelector.NodeSelectorTerms) != 1 {
 		return ""

@@ -198,7 +198,7 @@ func (b *rulebook) network(n *resourceapi.NetworkDeviceData, p *field.Path) fiel
 	return append(errs, set(b, n.IPs, maxAddresses, key, p.Child("ips"), "", check)...)
 }
 
-// usualAddress is an address with the length of its network as it is usually written, so that two ways
+// usualAddress returns an address with the length of its network as it is usually written, so that two ways
 // of writing one are the same; "" if it is not one.
 func usualAddress(text *string) string {
 	ip, network, err := netutils.ParseCIDRSloppy(*text)

@@ -152,7 +152,7 @@ const (
 	notAllNodes = mark + "a"
 )
 
-// marksOf are the marks for the spec of a slice in a newer version.
+// marksOf returns the marks for the spec of a slice in a newer version.
 func marksOf(spec reflect.Value) string {
 	name, all, marks := spec.FieldByName("NodeName"), spec.FieldByName("AllNodes"), ""
 	if !name.IsNil() && name.Elem().String() == "" {

@@ -54,7 +54,7 @@ func gatesOf(on kinds.Feature) gates {
 	}
 }
 
-// either is a text from release 1.33 on, or the earlier one.
+// either returns a text from release 1.33 on, or the earlier one.
 func (b *rulebook) either(later, before string) string {
 	if b.later {
 		return later
@@ -62,7 +62,7 @@ func (b *rulebook) either(later, before string) string {
 	return before
 }
 
-// missing is the error for a part of a name that is empty.
+// missing returns the error for a part of a name that is empty.
 func (b *rulebook) missing(p *field.Path, detail string) *field.Error {
 	if b.later {
 		return field.Invalid(p, "", detail)

@@ -75,7 +75,7 @@ func newSelectors(of release.Version, later, shared, lists bool) (*selectors, er
 	return s, nil
 }
 
-// sized is a type of values of at most so many elements.
+// sized returns a type of values of at most so many elements.
 func sized(t *celtypes.DeclType, most int64) *celtypes.DeclType {
 	out := *t
 	out.MaxElements = most
@@ -127,7 +127,7 @@ func (s *selectors) EstimateSize(element celchecker.AstNode) *celchecker.SizeEst
 	return &celchecker.SizeEstimate{Min: 0, Max: uint64(t.MaxElements)}
 }
 
-// below is the type after a step of a path, or nil.
+// below returns the type after a step of a path, or nil.
 func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType {
 	switch name {
 	case "@items", "@values":
@@ -147,7 +147,7 @@ func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType 
 // includesOverload names the function that reports whether an attribute has a value, or is a list with it.
 const includesOverload = "dra_includes_dyn_dyn"
 
-// EstimateCallCost is that of includes, which compares each value of a list. It leaves other calls to the
+// EstimateCallCost returns that of includes, which compares each value of a list. It leaves other calls to the
 // library.
 func (s *selectors) EstimateCallCost(_, overload string, target *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
 	if overload != includesOverload || target == nil {

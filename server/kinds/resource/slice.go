@@ -55,7 +55,7 @@ func (b *rulebook) resourceSlice() kinds.Strategy {
 	}.Strategy()
 }
 
-// fieldsOfDevices are the fields of slices that depend on gates.
+// fieldsOfDevices returns the fields of slices that depend on gates.
 func (b *rulebook) fieldsOfDevices() []fields[resourceapi.ResourceSliceSpec] {
 	// in are fields of each device.
 	in := func(on bool, used func(*resourceapi.Device) bool, drop func(*resourceapi.Device)) fields[resourceapi.ResourceSliceSpec] {
@@ -229,7 +229,7 @@ func (n *nodes) one(none, several string) field.ErrorList {
 	return append(n.errs, field.Invalid(n.path, "{"+strings.Join(n.set, ", ")+"}", several))
 }
 
-// oneAlone is one without the fields that are set, as before release 1.33.
+// oneAlone returns one without the fields that are set, as before release 1.33.
 func (n *nodes) oneAlone(text string) field.ErrorList {
 	switch len(n.set) {
 	case 0:

@@ -93,7 +93,7 @@ func validateTaintRule(r *resourcev1alpha3.DeviceTaintRule, was resourceapi.Devi
 	return append(errs, validateTaint(&taint, was, specPath.Child("taint"))...)
 }
 
-// effects are the effects of taints, in the order of errors.
+// effects returns the effects of taints, in the order of errors.
 func effects() []resourceapi.DeviceTaintEffect {
 	return []resourceapi.DeviceTaintEffect{resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNone}
 }

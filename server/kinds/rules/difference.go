@@ -205,7 +205,7 @@ func whole(v reflect.Value, sign byte, typed bool) entry {
 	return entry{sign: sign, text: open, inside: inside}
 }
 
-// texts are entries on one line.
+// texts returns entries on one line.
 func texts(list []entry) (out []string) {
 	for _, e := range list {
 		if e.key != "" {
@@ -247,7 +247,7 @@ func compact(v reflect.Value, typed bool, depth int) string {
 	}
 }
 
-// members are the members of a value, without empty fields, and its opening line. They are nil for a scalar.
+// members returns the members of a value, without empty fields, and its opening line. They are nil for a scalar.
 func members(v reflect.Value, typed bool, depth int) (open string, list []entry) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -46,7 +46,7 @@ var internalOrder = map[reflect.Type][]string{
 // ofHost are the fields of a PodSpec that are in the security context of the internal type.
 var ofHost = []string{"HostNetwork", "HostPID", "HostIPC", "ShareProcessNamespace", "HostUsers"}
 
-// shownFields are the fields of a structure, in the order of the internal type.
+// shownFields returns the fields of a structure, in the order of the internal type.
 func shownFields(v reflect.Value) []member {
 	order, ok := internalOrder[v.Type()]
 	if !ok {

@@ -169,7 +169,7 @@ func writeMap(b *strings.Builder, v reflect.Value, depth int) {
 	b.WriteByte('}')
 }
 
-// typeName is the name of a type with the groups of versioned API packages in
+// typeName returns the name of a type with the groups of versioned API packages in
 // place of their versions: "core.PodSpec" for k8s.io/api/core/v1.
 func typeName(t reflect.Type) string {
 	if t.Name() != "" {

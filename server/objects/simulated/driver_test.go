@@ -156,7 +156,7 @@ func (w *world) wait(ctx context.Context, c *call) error {
 	}
 }
 
-// leadOf is the lead that a server must hold to call a method.
+// leadOf returns the lead that a server must hold to call a method.
 func leadOf(method string) string {
 	method, _, _ = strings.Cut(method, "(")
 	switch method {
@@ -168,7 +168,7 @@ func leadOf(method string) string {
 	return ""
 }
 
-// waiting are the calls that wait, in an order that does not depend on the scheduler.
+// waiting returns the calls that wait, in an order that does not depend on the scheduler.
 func (w *world) waiting() []*call {
 	w.mu.Lock()
 	defer w.mu.Unlock()

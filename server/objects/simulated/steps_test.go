@@ -134,7 +134,7 @@ func (w *world) step(s step) {
 	}
 }
 
-// answerable are the calls that may be answered now.
+// answerable returns the calls that may be answered now.
 func (w *world) answerable() []*call {
 	now := time.Now()
 	return slices.DeleteFunc(w.waiting(), func(c *call) bool { return c.due.After(now) })

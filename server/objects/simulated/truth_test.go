@@ -57,7 +57,7 @@ func (t *truth) at(revision int64) *entry {
 	return &t.log[revision-1]
 }
 
-// state is the live entry of a key at a revision, or nil.
+// state returns the live entry of a key at a revision, or nil.
 func (t *truth) state(key sqlstore.Key, revision int64) *entry {
 	all := t.keys[key]
 	i := sort.Search(len(all), func(i int) bool { return all[i] > revision })
@@ -127,7 +127,7 @@ func (w wish) String() string {
 // object is a decoded value.
 type object struct{ namespace, name, app, node string }
 
-// value is the object as it is stored, in the form in which the cache shows it.
+// value returns the object as it is stored, in the form in which the cache shows it.
 func (o object) value(resource, id, filler string) string {
 	kind, rest := "ConfigMap", ""
 	if resource == "pods" {
@@ -185,7 +185,7 @@ type shown struct {
 	entry *entry
 }
 
-// next is the first event after a revision that a client of a wish is to see, nil if there is none up to another one.
+// next returns the first event after a revision that a client of a wish is to see, nil if there is none up to another one.
 func (t *truth) next(w wish, after, to int64) *shown {
 	for r := after + 1; r <= to; r++ {
 		e := t.at(r)
@@ -208,7 +208,7 @@ func (t *truth) next(w wish, after, to int64) *shown {
 	return nil
 }
 
-// list is the objects of a list of a wish at a revision, in order.
+// list returns the objects of a list of a wish at a revision, in order.
 func (t *truth) list(w wish, revision int64) (all []*entry) {
 	for key := range t.keys {
 		if e := t.state(key, revision); w.wants(e) {

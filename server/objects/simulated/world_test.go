@@ -178,7 +178,7 @@ func (w *world) start(number, life int) *server {
 	return s
 }
 
-// job is a job that one server at a time does.
+// job returns a job that one server at a time does.
 func (s *server) job(w *world) func(context.Context) {
 	count := func(n int) {
 		w.mu.Lock()
@@ -202,7 +202,7 @@ func (s *server) over() bool {
 	}
 }
 
-// serving are the servers that take requests.
+// serving returns the servers that take requests.
 func (w *world) serving() (all []*server) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -70,7 +70,7 @@ func atomicMarker(m markers) bool {
 	return m.get("structType") == "atomic" || m.get("mapType") == "atomic" || m.get("listType") == "atomic"
 }
 
-// mergeRule is "atomic", "granular", "set" or "map key...". Lists without a list
+// mergeRule returns "atomic", "granular", "set" or "map key...". Lists without a list
 // type follow their patch strategy.
 func mergeRule(f fieldDecl) string {
 	switch f.markers.get("listType") {

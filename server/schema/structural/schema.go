@@ -113,7 +113,7 @@ func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown boo
 	return s, nil
 }
 
-// Broken is the schema of a version whose schema cannot be read: it accepts no object.
+// Broken returns the schema of a version whose schema cannot be read: it accepts no object.
 func Broken(err error) *Schema { return &Schema{broken: err} }
 
 // propsOf returns the schema of a version in the libraries' type; nil if there is none.

@@ -59,7 +59,7 @@ func (o *object) before(revision int64) (bool, error) {
 	return o.closed, err
 }
 
-// earlier is the error for states from an earlier namespace.
+// earlier returns the error for states from an earlier namespace.
 func (o *object) earlier() error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("history from before namespace %s was created belongs to another namespace; it takes the right to get %s in all namespaces",
 		o.within(), o.place.Resource.GroupResource()))

@@ -153,7 +153,7 @@ func exhausted(v release.Version, b *policyv1.PodDisruptionBudget) string {
 	return not
 }
 
-// notProcessedError is the error for a budget whose pods have not been counted yet: the client should retry.
+// notProcessedError returns the error for a budget whose pods have not been counted yet: the client should retry.
 func notProcessedError(budget string) error {
 	return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
 }

@@ -200,7 +200,7 @@ func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 	return err
 }
 
-// changed is the error for a pod that has changed since its eviction was decided.
+// changed returns the error for a pod that has changed since its eviction was decided.
 func changed(pod *corev1.Pod) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, errors.New(status.Modified))
 }

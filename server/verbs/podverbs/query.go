@@ -17,7 +17,7 @@ type query struct {
 
 func (q *query) text(name string) string { return q.values.Get(name) }
 
-// flag is true for a parameter without a value, false for "0" and "false".
+// flag returns true for a parameter without a value, false for "0" and "false".
 func (q *query) flag(name string) bool {
 	v, ok := q.values[name]
 	if !ok || len(v) == 0 {
