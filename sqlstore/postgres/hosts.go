@@ -53,7 +53,7 @@ const (
 	headStart     = 300 * time.Millisecond // of the server that took writes last, in a search
 	retryAfter    = 300 * time.Millisecond // after a refusal, while other servers are silent
 	mostAddresses = 16                     // of one host
-	silence       = 2 * time.Second        // without an answer, after which other servers are asked
+	silence       = 2 * time.Second        // without an answer, after which other servers are tried
 	lookEvery     = 500 * time.Millisecond
 	believe       = 5 * time.Second // how long a server counts as alive that was silent and answered a search
 	cancelTime    = time.Second     // for a request that cancels a statement

@@ -119,7 +119,7 @@ func (u *units) write(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// affects wants a statement to have found so many rows.
+// affects wants a statement to have found that many rows.
 func affects(n int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != int64(n) {

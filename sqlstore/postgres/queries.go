@@ -33,7 +33,7 @@ const (
 	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`
 	qSetClusterID = `UPDATE kv_meta SET word = $1 WHERE key = 'cluster_id'`
 	// The same at the head of a batch, which ends (division by zero) if PostgreSQL has crashed since it was last examined, or lacks a revision,
-	// $1, that was met, or has another line than $2: see examine. kv_meta and kv_alive by primary key.
+	// $1, which was seen, or has another line than $2: see examine. kv_meta and kv_alive by primary key.
 	qLockAlive = `SELECT number, 1 / (SELECT count(*) FROM kv_alive WHERE one = 1), 1 / (number >= $1::int8)::int, 1 / (SELECT count(*) FROM kv_meta WHERE key = 'line' AND number = $2) FROM kv_meta WHERE key = 'revision' FOR UPDATE`
 	// What else decides whether revisions are left out: the reserved revisions, whether commits wait for the disk, for how
 	// many seconds nothing was written, and the time in microseconds. kv_meta, kv_alive and kv by primary key.

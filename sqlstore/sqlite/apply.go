@@ -261,7 +261,7 @@ func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 
 // txn writes the Ops of one Txn. failed is the error for its writer; err ends the
 // batch. A single Op is its own condition: the statement that finds it broken
-// changes nothing. Several are looked at first, and written when all may be.
+// changes nothing. All are checked first, and written if all may be.
 func (a *applier) txn(ops []sqlstore.Op, out *sqlstore.Outcome) (failed, err error) {
 	if len(ops) > 1 {
 		for i := range ops {

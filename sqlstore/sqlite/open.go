@@ -86,7 +86,7 @@ type Driver struct {
 	writer   *conn
 	version  int64 // data_version of the writer when last seen
 	pending  *pendingBatch
-	unsynced error // of the last commit whose sync may have failed; nil once that is mended
+	unsynced error // of the last commit whose sync may have failed; nil once that is repaired
 
 	logMu    sync.Mutex
 	logFile  *os.File              // the write-ahead log, to sync it; opened when it is needed

@@ -149,7 +149,7 @@ func cutOff(t *testing.T, db Database) {
 	}
 }
 
-// cutOffAgain does so many times, while both servers write.
+// cutOffAgain does that repeatedly, while both servers write.
 func cutOffAgain(t *testing.T, db Database) {
 	other := db.Open(t)
 	b := &broken{Driver: db.Open(t), cause: sqlstore.ErrUnavailable}

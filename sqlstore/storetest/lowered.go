@@ -50,7 +50,7 @@ func loweredRetention(t *testing.T, db Database) {
 	}
 	rounds := func() {
 		t.Helper()
-		// The round under way may have looked at the clocks before they moved, and the next one finishes its
+		// The round under way may have read the clocks before they moved, and the next one finishes its
 		// work.
 		seen := watch.rounds.Load()
 		waitFor(t, "rounds of compaction", func() bool { return watch.rounds.Load() > seen+6 })

@@ -41,7 +41,7 @@ func (l *Locksmith) Fail(err error) {
 	l.down = err
 }
 
-// Counts returns how often it was asked to seal and to open since the last time.
+// Counts returns the numbers of calls of Seal and Open since its last call.
 func (l *Locksmith) Counts() (seals, opens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

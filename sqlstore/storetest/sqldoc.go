@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// sqlDocObjects is the cluster that the queries of the documentation are asked about.
+// sqlDocObjects is the cluster for the queries of the documentation.
 var sqlDocObjects = []struct{ resource, namespace, name, value string }{
 	{"deployments.apps", "default", "web", `{"metadata":{"name":"web","uid":"d1","labels":{"app":"web"},"managedFields":[{"manager":"kubectl","operation":"Apply","time":"2026-03-01T10:00:00Z"}]},"spec":{"template":{"spec":{"containers":[{"image":"web:1"}]}}}}`},
 	{"pods", "default", "web-1", `{"metadata":{"labels":{"app":"web"}},"spec":{"nodeName":"n1","initContainers":[{"image":"init:1"}],"containers":[{"image":"web:1"},{"image":"proxy:2"}],"volumes":[{"secret":{"secretName":"tls"}}]},"status":{"phase":"Running"}}`},

@@ -12,7 +12,7 @@ import (
 
 // Report is the result of Verify.
 type Report struct {
-	From     int64     `json:"from"` // revisions looked at
+	From     int64     `json:"from"` // checked revisions
 	To       int64     `json:"to"`
 	Objects  int64     `json:"objects"`
 	Older    int64     `json:"older"` // rows of history before From, packed or not
@@ -44,7 +44,7 @@ const mostWindows = 5
 // each change names rightly what it replaced, playing the log leads to the live
 // objects, and each value decodes. decode judges a value (nil: it must be a JSON
 // object); rows are given to it once more where a running server compacts the revisions that
-// are looked at, and Verify begins again with the rest. The error is one of reading; faults of the
+// are checked, and Verify begins again with the rest. The error is one of reading; faults of the
 // data are in the Report.
 func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) error) (*Report, error) {
 	if decode == nil {

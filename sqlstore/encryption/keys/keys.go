@@ -292,5 +292,5 @@ func (m *maker) sum(parts ...[]byte) (sum [sha256.Size]byte) {
 func (m *maker) expand(info []byte) [sha256.Size]byte { return m.sum(info, []byte{1}) }
 
 // fill makes bytes random. The standard library ends the process where there is no
-// randomness to be had.
+// randomness available.
 func fill(b []byte) { _, _ = rand.Read(b) }

@@ -34,7 +34,7 @@ type V1 struct {
 	checked bool // the version
 }
 
-// NewV1 makes a provider. Nothing is asked before Check, Seal or Open.
+// NewV1 makes a provider. It calls nothing before Check, Seal or Open.
 func NewV1(cfg Config) (*V1, error) {
 	l, err := dial(cfg)
 	if err != nil {

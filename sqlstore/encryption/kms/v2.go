@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// everyWell and everyIll are how often the status is asked for.
+	// everyWell and everyIll are the intervals of status requests.
 	everyWell = time.Minute
 	everyIll  = 10 * time.Second
 	// writable is the time for which a data key seals after the status last named its key.
@@ -58,7 +58,7 @@ type opener struct {
 	uses  *uses
 }
 
-// NewV2 makes a provider. Nothing is asked before Check, Run or Open.
+// NewV2 makes a provider. It calls nothing before Check, Run or Open.
 func NewV2(cfg Config) (*V2, error) {
 	l, err := dial(cfg)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 // Config has the address of a live etcd and the credentials.
 type Config struct {
-	Endpoints []string // "https://10.0.0.1:2379", "10.0.0.1:2379"; the first that answers is asked
+	Endpoints []string // "https://10.0.0.1:2379", "10.0.0.1:2379"; the first that answers is used
 	CAFile    string   // --etcd-cafile: authorities of the servers' certificates; "": those of the system
 	CertFile  string   // --etcd-certfile and --etcd-keyfile: of this client
 	KeyFile   string

@@ -35,9 +35,9 @@ type pages struct {
 	page int64 // bytes of a page
 	high uint64
 	seen []uint64 // a bit for each page
-	buf  []byte   // elements of the page that is looked at
+	buf  []byte   // elements of the present page
 
-	elements int64 // that were looked at, so that none of them count twice
+	elements int64 // that were read, so that none of them count twice
 }
 
 // checkPages validates a database of size bytes. Its errors wrap ErrDamaged.

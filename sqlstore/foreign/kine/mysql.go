@@ -41,7 +41,7 @@ func mysqlConfig(text string) (*mysql.Config, error) {
 	if err != nil || cfg.DBName == "" {
 		return nil, errors.New("the URL of a MySQL database of kine does not parse, or names no database: want mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE")
 	}
-	if cfg.Passwd == "" { // as MySQL's own programs do: everybody sees the arguments of a command
+	if cfg.Passwd == "" { // as MySQL's own programs do: all users see the arguments of a command
 		cfg.Passwd = os.Getenv("MYSQL_PWD")
 	}
 	cfg.Logger = log.New(io.Discard, "", 0) // it logs errors that it also returns

@@ -34,7 +34,7 @@ func IsSQLite(path string) bool {
 	return headOf(path) != nil
 }
 
-// headOf returns the beginning of a SQLite file; nil: it is none.
+// headOf returns the beginning of a SQLite file; nil: no SQLite file.
 func headOf(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {

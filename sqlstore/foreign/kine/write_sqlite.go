@@ -29,7 +29,7 @@ func CreateSQLite(ctx context.Context, path string) (*Sink, error) {
 	if err := removeSQLite(part); err != nil {
 		return nil, err
 	}
-	// The library would make it readable for everybody, and Secrets come into it.
+	// The library would make it readable for all users, and it will contain Secrets.
 	own, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		err = own.Close()
