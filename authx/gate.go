@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ErrBusy: too many credentials are being looked at, and this one was not. It does not report
+// ErrBusy: too many credentials are being checked, and this one was not. It does not report
 // whether the credential is valid.
 var ErrBusy = errors.New("too many credentials wait to be judged, please try again later")
 

@@ -30,7 +30,7 @@ type Builtin interface {
 // everything to the group system:masters before it calls any of them.
 type Chain struct {
 	Path    string             // of the file; "" for a configuration that stays
-	Every   time.Duration      // how often it is looked at; 0: twice a second
+	Every   time.Duration      // how often it is checked; 0: twice a second
 	Again   time.Duration      // how soon a refused one is tried again; 0: after a minute
 	Builtin map[string]Builtin // by type: Node, RBAC, ABAC where they are wanted at the start
 	Rules   Rules              // of the file

@@ -30,7 +30,7 @@ type Value[T any] struct {
 	failed  func(error)
 	clock   func() time.Time
 	current atomic.Pointer[T]
-	next    atomic.Int64 // when the files are looked at again, in Unix nanoseconds
+	next    atomic.Int64 // time of the next check of the files, in Unix nanoseconds
 
 	mu       sync.Mutex
 	marks    []mark // of the files that current was read from

@@ -21,7 +21,7 @@ var ErrSame = errors.New("nothing new")
 type Follower struct {
 	Path  string
 	Seen  []byte        // the text that is in use already
-	Every time.Duration // how often the file is looked at; two looks in a row must find the same
+	Every time.Duration // how often the file is checked; two checks in a row must find the same
 	Again time.Duration // how soon a refused version is tried again; 0: after a minute
 	// Take applies a version, and may be slow: ctx ends once there is a newer version, which
 	// the Follower applies only after Take has returned. An error refuses the version.

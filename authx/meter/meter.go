@@ -43,7 +43,7 @@ type Meter struct {
 // askedEach is the number of steps between checks of the context.
 const askedEach = 1024
 
-// New makes a meter of so many steps, which ends with ctx.
+// New makes a meter of that many steps, which ends with ctx.
 func New(ctx context.Context, steps int) *Meter { return &Meter{ctx: ctx, left: steps, all: steps} }
 
 // Over reports whether the steps were spent, or the context has ended.

@@ -183,7 +183,7 @@ func (a *Authenticator) verifierConfig() *gooidc.Config {
 	if auds := a.provider.Issuer.Audiences; len(auds) == 1 {
 		cfg.ClientID = auds[0]
 	} else {
-		cfg.SkipClientIDCheck = true // looked at behind the signature
+		cfg.SkipClientIDCheck = true // checked after the signature
 	}
 	return cfg
 }

@@ -33,7 +33,7 @@ const (
 type source struct {
 	URL         string `json:"endpoint"`
 	AccessToken string `json:"access_token"`
-	JWT         string `json:"JWT"` // aggregated claims, which are not looked at
+	JWT         string `json:"JWT"` // aggregated claims, which are ignored
 }
 
 // verifiers are the verifiers of the issuers of distributed claims.

@@ -42,7 +42,7 @@ func Load(path string) (*Authenticator, error) {
 
 func parse(r io.Reader) (*Authenticator, error) {
 	a := &Authenticator{byHash: map[[sha256.Size]byte]*authx.Authenticated{}}
-	lines := map[[sha256.Size]byte]int{} // where a token was met
+	lines := map[[sha256.Size]byte]int{} // the line of a token
 	rows := csv.NewReader(r)
 	rows.FieldsPerRecord = -1
 	rows.TrimLeadingSpace = true
