@@ -12,7 +12,7 @@ const (
 // DefaultObject.
 type Sizes struct{ more int64 } // bytes that the largest object may have above DefaultObject
 
-// SizesOf returns the bounds for objects of at most so many bytes; 0 is DefaultObject.
+// SizesOf returns the bounds for objects of at most that many bytes; 0 is DefaultObject.
 func SizesOf(object int64) (Sizes, error) {
 	if object == 0 {
 		object = DefaultObject

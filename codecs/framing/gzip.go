@@ -29,7 +29,7 @@ var writers = sync.Pool{New: func() any {
 	return w
 }}
 
-// AcceptsGzip reports whether a client takes gzip. Weights are not looked at, as
+// AcceptsGzip reports whether a client takes gzip. Weights are ignored, as
 // stock servers do not.
 func AcceptsGzip(r *http.Request) bool {
 	for token := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
