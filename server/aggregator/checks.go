@@ -25,7 +25,7 @@ type verdict struct {
 	uid types.UID
 
 	service *apiregistrationv1.APIService
-	seen    traces // when it was looked at last
+	seen    traces // at the last check
 	due     time.Time
 	pause   time.Duration
 	running bool
@@ -112,7 +112,7 @@ func (c *checker) take() {
 		if v == nil || v.uid != s.UID {
 			v = &verdict{uid: s.UID}
 			if conditionTrue(s) {
-				v.Verdict = passed // as it was left, until it is looked at
+				v.Verdict = passed // as it was left, until it is checked
 			}
 			c.known[s.Name] = v
 			c.a.store(s.Name, v)
@@ -175,7 +175,7 @@ func (c *checker) end(ctx context.Context, o outcome) {
 		return // it was cut short
 	}
 	if !sameServer(o.service, v.service) {
-		return // it is about another server; this one is looked at next
+		return // it is about another server; this one is checked next
 	}
 	switch {
 	case o.verdict.available():

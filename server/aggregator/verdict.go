@@ -33,7 +33,7 @@ const (
 	checkTime   = 6 * time.Second  // of all
 	maxMessage  = 1024             // bytes of the message about a failure
 	maxIgnored  = 64 << 10         // bytes of an answer that are read to use its connection again
-	recheck     = 30 * time.Second // after which a server is looked at again
+	recheck     = 30 * time.Second // after which a server is checked again
 )
 
 // self is the user of availability checks.

@@ -50,7 +50,7 @@ type direct struct {
 const (
 	longestDirect = 64 << 10 // bytes of a body
 	deepestDirect = 100
-	fewItems      = 64 // of a list, or names of a map: each is looked for among all others
+	fewItems      = 64 // of a list, or names of a map: each is compared with all others
 	plainDigits   = 9  // of a number that all decoders read alike
 )
 

@@ -173,7 +173,7 @@ type loaded struct {
 	keys    *[]string // posting keys of entries
 	all     []*Item
 	entries []posting
-	ordered int // the first so many of all came in key order, and share labels with their neighbours
+	ordered int // that many of all, the first ones, came in key order, and share labels with their neighbours
 
 	items   *items
 	index   *postings

@@ -179,7 +179,7 @@ type packRoom struct {
 	tried        int // bytes that were compressed since the caller has set it to 0
 }
 
-// lend returns room for packing so many bytes.
+// lend returns room for packing n bytes.
 func (r *packRoom) lend(size int) []byte {
 	r.tried += size
 	n := dictionary.Room(size)

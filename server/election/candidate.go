@@ -55,7 +55,7 @@ func version(text string) (v semver.Version, known bool) {
 	return v, err == nil
 }
 
-// Expired reports whether a candidate has not renewed itself for so long that it is none any more.
+// Expired reports whether a candidate has not renewed itself for so long that it is no longer a candidate.
 func (c *Candidate) Expired(now time.Time) bool { return c.renewed.Add(Lasts).Before(now) }
 
 // Created returns when the LeaseCandidate was first written.
@@ -67,8 +67,8 @@ type state int
 const (
 	present state = iota // it has just said that it is there
 	unasked              // unknown
-	asked                // it was asked just now
-	silent               // it was asked and did not answer
+	asked                // it was pinged just now
+	silent               // it was pinged and did not answer
 )
 
 // stateAt returns the state of a candidate that has so long to answer.

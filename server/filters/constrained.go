@@ -26,7 +26,7 @@ import (
 // the last mode is unconstrained impersonation, which needs only the second.
 
 const (
-	fewParts       = 4      // with at least so many groups, or keys or values of extra, permission for all ("*") is tried first
+	fewParts       = 4      // with at least this many groups, or keys or values of extra, permission for all ("*") is tried first
 	maxRemembered  = 10_000 // callers whose last mode is remembered
 	associatedNode = "associated-node"
 	nodeKeys       = "authentication.kubernetes.io/associated-node-keys"

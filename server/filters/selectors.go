@@ -29,8 +29,8 @@ type Selectors struct {
 }
 
 const (
-	countedQuery = 512      // a query counts from so many bytes on
-	longSelector = 16 << 10 // a request is parsed in turn from so many bytes on
+	countedQuery = 512      // a query counts from this many bytes on
+	longSelector = 16 << 10 // a request is parsed in turn from this many bytes on
 	termWeight   = 96       // bytes of a term of a selector, or of a value in one, besides its text
 	maxOfUser    = 64 << 20
 	maxOfAll     = 256 << 20
@@ -108,7 +108,7 @@ func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.Respo
 	next.ServeHTTP(w, r)
 }
 
-// take counts so many bytes for a user until give, if the user may have them.
+// take counts n bytes for a user until give, if the user may have them.
 func (l *Selectors) take(name string, master bool, size int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

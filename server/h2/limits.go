@@ -9,7 +9,7 @@ import (
 
 // Frames that cost the server work though they carry neither a request nor a body worth of data: PING,
 // SETTINGS, WINDOW_UPDATE, RST_STREAM, PRIORITY, CONTINUATION, unknown types, small DATA frames, and
-// frames that make the server reset a stream. A client may send a burst of them and so many a second,
+// frames that make the server reset a stream. A client may send a burst of them, frameRate a second,
 // and more in return for what it was sent, which it acknowledges with WINDOW_UPDATE. Beyond that the
 // server reads the connection more slowly.
 const (

@@ -98,7 +98,7 @@ func Start(ctx context.Context) *Startup {
 	return s
 }
 
-// Expect announces that the objects about to be read will take about so many bytes. The collector does not run before
+// Expect announces that the objects about to be read will take about that many bytes. The collector does not run before
 // the heap has reached that size, as next to nothing of it would be garbage. It may be called once.
 func (s *Startup) Expect(bytes int64) {
 	if s.stop == nil || bytes < expectFrom {

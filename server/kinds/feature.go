@@ -27,5 +27,5 @@ func (f Feature) In(v release.Version) Feature {
 	}
 }
 
-// changeName is asked for like the name of a gate, which none has.
+// changeName is looked up like the name of a gate; no gate has it.
 func changeName(c release.Change) string { return "rowlock/change/" + strconv.Itoa(int(c)) }

@@ -145,8 +145,8 @@ type Strategy struct {
 	Validate         func(ctx context.Context, obj Object) field.ErrorList
 	ValidateUpdate   func(ctx context.Context, obj, old Object) field.ErrorList
 	Canonicalize     func(obj Object)
-	// Complete fills in a new object just before it is stored, after everybody has seen
-	// it, and not for a dry run.
+	// Complete fills in a new object just before it is stored, after admission and
+	// validation, and not for a dry run.
 	Complete func(obj Object)
 	Warnings func(ctx context.Context, obj, old Object) []string // old is nil on create
 
@@ -208,7 +208,7 @@ type Right struct {
 	Field       *field.Path
 	Detail      func(user string) string // of the error where the user has not the right
 	Brief       bool                     // the error does not contain the authorizer's answer
-	Last        bool                     // it is asked for only where nothing else is wrong
+	Last        bool                     // it is checked only if there is no other error
 	Verbs       []string                 // one of them is enough
 	Resource    string                   // of the group, in all versions; "" for that of the change
 	Subresource string

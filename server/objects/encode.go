@@ -25,7 +25,7 @@ var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxScratch = 512 << 10 // the largest buffer that returns to the pool
 
-// Encode returns the bytes to store, about so many; 0: unknown. It removes the resourceVersion of obj, and may change it in
+// Encode returns the bytes to store; about is their expected number, 0: unknown. It removes the resourceVersion of obj, and may change it in
 // other ways.
 func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object, about int) ([]byte, error) {
 	obj.SetResourceVersion("")

@@ -61,7 +61,7 @@ type Documents struct {
 	gate    *fair.Gate     // to make documents of version 3
 
 	large2 int                // bytes of a form of version 2 that is not kept for long
-	asked2 map[bool]time.Time // when one was asked for, by whether in protobuf
+	asked2 map[bool]time.Time // when one was requested, by whether in protobuf
 	begun  chan struct{}      // there is something to look after again
 
 	making2 chan struct{} // the one place of who makes a document of version 2, or drops its parts
@@ -85,7 +85,7 @@ type Others interface {
 
 // document is one encoded document.
 type document struct {
-	packed    []byte // gzip; nil for one of pieces, and for one of which only the tag was asked for
+	packed    []byte // gzip; nil for one of pieces, and for one of which only the tag was requested
 	pieces    pieces
 	etag      string
 	modified  time.Time

@@ -22,7 +22,7 @@ type output interface {
 	flush() error
 	// blocked means that the output keeps bytes that the client does not read now. flush waits for the client.
 	blocked() bool
-	// postpones means that a frame of so many bytes is too large to be sent without waiting, so the caller must not send it now.
+	// postpones means that a frame of n bytes is too large to be sent without waiting, so the caller must not send it now.
 	postpones(size int) bool
 	// splits means that a frame may be sent in several pieces.
 	splits() bool

@@ -27,7 +27,7 @@ func (t Target) Bring(a *admission.Attributes, obj runtime.Object) error {
 		}
 		if a.Resource.AnyBody() {
 			// A client may have patched the kind away, which is found later and refused: it
-			// must not be mended here.
+			// must not be corrected here.
 			back.GetObjectKind().SetGroupVersionKind(a.Object.GetObjectKind().GroupVersionKind())
 		}
 		// Unknown fields are refused as in an object from a client.

@@ -7,7 +7,7 @@ import (
 )
 
 // covering finds tolerations that tolerate all that another one does, among many: clients size
-// the lists of pods, and of runtime classes and namespaces, so no list is looked through for
+// the lists of pods, and of runtime classes and namespaces, so no list is searched for
 // each item of another.
 type covering struct {
 	same map[toleration]bool // all that were added

@@ -22,7 +22,7 @@ func (l *list) push(n *node) {
 	l.n++
 }
 
-// find returns the place of the element of an index; right behind the last one it is none.
+// find returns the place of the element of an index; right behind the last one there is none.
 func (l *list) find(i int) (b, at int) {
 	for b = range l.blocks {
 		if i < len(l.blocks[b]) {

@@ -38,8 +38,8 @@ func (y *yield) add(plain, packed int) {
 const (
 	Samples    = 16   // the most samples of a dictionary
 	judged     = 1000 // number of objects that are measured
-	SampleEach = 8    // one of so many Protobuf forms is a sample
-	stale      = 1.5  // a dictionary is replaced if later objects take so many times as much as the first
+	SampleEach = 8    // one in this many Protobuf forms is a sample
+	stale      = 1.5  // a dictionary is replaced if later objects take this many times as much as the first
 )
 
 // Note measures the packing of an object. Once new objects pack much worse than the first, it drops the dictionary.

@@ -26,7 +26,7 @@ func AppendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// TextAt reads what AppendText wrote so many bytes after p, and returns a view and where it ends.
+// TextAt reads what AppendText wrote that many bytes after p, and returns a view and where it ends.
 func TextAt(p *byte, at int) (text string, end int) {
 	n := 0
 	for shift := 0; ; shift += 7 {
@@ -97,7 +97,7 @@ func (c *Cursor) At() *byte {
 	return &from[0]
 }
 
-// Next reads so many bytes, and returns a view.
+// Next reads that many bytes, and returns a view.
 func (c *Cursor) Next(n int) []byte {
 	if n > len(c.b) {
 		c.b, c.Bad = nil, true

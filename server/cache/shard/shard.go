@@ -67,7 +67,7 @@ func spanOf(r apisharding.ShardRangeRequirement) (of span, err error) {
 	return of, err
 }
 
-// merge sorts the spans and joins those that overlap or touch, so that one is looked for in a logarithm of their number.
+// merge sorts the spans and joins those that overlap or touch, so that a search takes the logarithm of their number.
 func (s *Selector) merge() {
 	slices.SortFunc(s.spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 	out := s.spans[:1]

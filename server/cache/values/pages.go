@@ -14,7 +14,7 @@ type Pages struct {
 	rooms  sync.Pool // of *[]byte
 }
 
-// NewPages makes Pages of so many bytes at most, besides blocks that are being read.
+// NewPages makes Pages of at most that many bytes, in addition to blocks that are being read.
 func NewPages(most int) *Pages {
 	p := &Pages{}
 	for i := range p.part {

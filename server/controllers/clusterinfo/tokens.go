@@ -43,7 +43,7 @@ func (c *TokenCleaner) reconcile(ctx context.Context, key reconcile.Key) (r reco
 
 func isToken(item *cache.Item) bool { return strings.HasPrefix(item.Name, bootstrap.NamePrefix) }
 
-// tokenOf returns the Secret of a bootstrap token; nil: it is none.
+// tokenOf returns the Secret of a bootstrap token; nil: invalid.
 func tokenOf(item *cache.Item) *corev1.Secret {
 	s := &corev1.Secret{}
 	if !reconcile.Decode(item, s) || s.Type != bootstrap.SecretType {

@@ -18,7 +18,7 @@ type follower struct {
 	generation uint64 // of the catalogue that they are of
 	byStorage  map[string]*source
 	ended      []uint32  // numbers of storages that are not followed any more
-	defining   time.Time // until when the catalogue is looked at often
+	defining   time.Time // until when the catalogue is checked often
 	batch      []cache.Delivery
 	owners     []cache.Owner
 	refs       []graph.Ref
@@ -33,7 +33,7 @@ func (c *follower) ownersOf(item *cache.Item) (_ []cache.Owner, ok bool) {
 	return c.owners, true
 }
 
-// How soon the catalogue is looked at after a change of a definition, for how long, and how
+// How soon the catalogue is checked after a change of a definition, for how long, and how
 // often else.
 const (
 	definingEvery = 20 * time.Millisecond

@@ -194,7 +194,7 @@ func (c *processor) finalize(ctx context.Context, s *subject, finalizer string, 
 		n, ok := c.graph.Find(s.id)
 		c.mu.Unlock()
 		if !ok || !come(&n) {
-			return nil // the last dependent has it looked at again
+			return nil // the last dependent queues it again
 		}
 		if err := c.fed.waitFor(ctx, s.item.Revision); err != nil {
 			return err

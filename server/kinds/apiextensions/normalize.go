@@ -129,7 +129,7 @@ func rewriteNamed(s *apiextensionsv1.JSONSchemaProps) error {
 			continue
 		}
 		var name string
-		var below apiextensionsv1.JSONSchemaProps // all are looked at in one place: they are large
+		var below apiextensionsv1.JSONSchemaProps // all share one variable, because they are large
 		for name, below = range m {
 			changed, err := rewriteValues(&below)
 			if err != nil {

@@ -20,7 +20,7 @@ type scope struct {
 	most   *uint64                 // how often at most; nil: without a limit
 
 	// inside finds the type as a part of the parent's, which is cheaper than making
-	// it; nil where it is none.
+	// it; nil if there is none.
 	inside func(*celTypes) *celTypes
 	made   *celTypes
 }

@@ -255,7 +255,7 @@ func (n network) size() int {
 // lower returns how many addresses the allocator uses last unless a client requests one.
 func (n network) lower() int { return min(max(16, n.size()/16), 256) }
 
-// at returns the i-th address that can be had.
+// at returns the i-th allocatable address.
 func (n network) at(i int) netip.Addr {
 	b := n.prefix.Addr().AsSlice()
 	carry := i + 1

@@ -88,7 +88,7 @@ func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter C
 }
 
 // From is New for a definition whose schemas are read where they are needed; those in crd are
-// not looked at. Where one cannot be read then, writes of objects fail.
+// ignored. Where one cannot be read then, writes of objects fail.
 func From(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter, schemas Source) (*Definition, error) {
 	d := &Definition{
 		spec: &crd.Spec, names: &crd.Status.AcceptedNames, versions: map[string]*Version{},

@@ -16,7 +16,7 @@ import (
 const (
 	granularRightsGate = "DRAResourceClaimGranularStatusAuthorization"
 
-	// maxDrivers is for how many drivers of a change rights are asked. There are at most as many devices in
+	// maxDrivers is the number of drivers of a change whose rights are checked. There are at most as many devices in
 	// the allocations before and after it; validation refuses others.
 	maxDrivers = 2 * resourceapi.AllocationResultsMaxSize
 

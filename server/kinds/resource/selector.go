@@ -75,7 +75,7 @@ func newSelectors(of release.Version, later, shared, lists bool) (*selectors, er
 	return s, nil
 }
 
-// sized returns a type of values of at most so many elements.
+// sized returns a type of values of at most that many elements.
 func sized(t *celtypes.DeclType, most int64) *celtypes.DeclType {
 	out := *t
 	out.MaxElements = most

@@ -57,7 +57,7 @@ type Node struct {
 	Blocking   int  // the other ones that block its deletion
 }
 
-// Look is an object to be looked at, and in which namespace it is.
+// Look is an object to process, and its namespace.
 type Look struct {
 	ID        ID
 	Namespace unique.Handle[string]
@@ -263,7 +263,7 @@ func (g *Graph) reportDependents(n *node, look func(Look)) {
 // refer puts references in the place of those that a node has.
 func (g *Graph) refer(i uint32, refs []Ref, look func(Look)) (changed bool) {
 	refs = inOrder(refs)
-	at := &g.nodes.at(i).owners // the link to the edge that is looked at; nodes and edges stay where they are
+	at := &g.nodes.at(i).owners // the link to the present edge; nodes and edges stay where they are
 	for *at != 0 || len(refs) > 0 {
 		e := *at
 		order := 1
