@@ -1,5 +1,8 @@
 // Package clientcert authenticates by x509 client certificates: the subject's
 // common name is the user, each organization a group.
+//
+// A certificate counts only if it is for clients and a present authority signed it; the result for
+// the certificates of a connection, good or bad, is cached for a short time.
 package clientcert
 
 import (
@@ -106,9 +109,9 @@ type verdict struct {
 	err         error // nil: it is good
 }
 
-// How long a verdict holds at most, a good and a bad one. Looking at a bad certificate
+// How long a verdict holds at most, a good and a bad one. Verifying a bad certificate
 // may take a hundred signatures: it is done once for a connection, and not for each
-// request that a stranger sends on it.
+// request of an unauthenticated client on it.
 const (
 	remember    = time.Minute
 	rememberBad = 10 * time.Second

@@ -1,4 +1,4 @@
-// Package framing compresses answers if that is worthwhile.
+// Package framing compresses large answers with gzip for clients that accept it. Decompression has a bound.
 package framing
 
 import (

@@ -1,4 +1,9 @@
-// Package request parses the method and the URL of requests.
+// Package request parses the method and the URL of requests, and holds the Scope of a request: the state that its
+// filters and its verb share, such as the user, the permit and the audit event.
+//
+// Parse looks nothing up, and splits a path only after decoding it, so that authorization and routing see the same
+// segments. A Scope belongs to the goroutine of its request; if the answer outlives the handler, the work at its end
+// runs exactly once (outlive.go).
 package request
 
 import (
@@ -48,7 +53,7 @@ type parsed[T any] struct {
 	err      error
 }
 
-// Fields is FieldSelector, parsed once. It is for the goroutine of the request.
+// Fields returns FieldSelector, parsed once. It is for the goroutine of the request.
 func (i *Info) Fields() (fields.Selector, error) {
 	p := &i.fields
 	if !p.done {
@@ -58,7 +63,7 @@ func (i *Info) Fields() (fields.Selector, error) {
 	return p.selector, p.err
 }
 
-// Labels is LabelSelector, parsed once. It is for the goroutine of the request.
+// Labels returns LabelSelector, parsed once. It is for the goroutine of the request.
 func (i *Info) Labels() (labels.Selector, error) {
 	p := &i.labels
 	switch {

@@ -1,4 +1,4 @@
-// Package ingress holds the admission plugin of ingresses.
+// Package ingress holds the admission plugin DefaultIngressClass: new ingresses without a class get the default one.
 package ingress
 
 import (

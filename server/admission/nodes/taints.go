@@ -1,4 +1,5 @@
-// Package nodes holds the admission plugins of nodes.
+// Package nodes holds the admission plugins of nodes: NodeRestriction limits the writes of kubelets to their own node
+// and its pods, and TaintNodesByCondition marks new nodes as not ready.
 package nodes
 
 import (

@@ -1,4 +1,5 @@
-// Package scheduling holds the admission plugins of PodGroups, which schedule pods together.
+// Package scheduling holds the admission plugins of PodGroups, which schedule pods together: a PodGroup in use is not
+// deleted, its Workload exists, and the parallelism of a gang's Job does not change.
 package scheduling
 
 import (

@@ -1,4 +1,5 @@
-// Package storage holds the admission plugins of volumes and claims.
+// Package storage holds the admission plugins of volumes and claims: the default class, growth, and the finalizers that
+// protect those in use.
 package storage
 
 import (

@@ -1,4 +1,4 @@
-// Package aggregation fills the rules of ClusterRoles that aggregate others.
+// Package aggregation fills the rules of ClusterRoles that aggregate others. It writes a role only if its rules differ.
 package aggregation
 
 import (

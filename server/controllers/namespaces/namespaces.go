@@ -1,4 +1,5 @@
-// Package namespaces empties namespaces that are being deleted, and lets them go.
+// Package namespaces empties namespaces that are being deleted, and removes their finalizer. No object remains in a
+// deleted namespace.
 package namespaces
 
 import (

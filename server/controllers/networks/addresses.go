@@ -1,4 +1,4 @@
-// Package networks keeps ServiceCIDRs, and IPAddresses in step with Services.
+// Package networks keeps the status and finalizers of ServiceCIDRs, and the IPAddresses of Services.
 package networks
 
 import (

@@ -1,4 +1,4 @@
-// Package quotas keeps the status of ResourceQuotas.
+// Package quotas keeps the status of ResourceQuotas. A recount never removes the usage of a write in progress.
 package quotas
 
 import (
