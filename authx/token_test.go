@@ -50,7 +50,7 @@ func TestReviewedAudiences(t *testing.T) {
 			}
 		})
 	}
-	// What a review finds of one request is not seen by others.
+	// The result of one review is not visible in others.
 	if who, _, _ := (authx.AllowAnonymous{Next: authx.Chain{}}).Authenticate(nil); who.Audiences != nil {
 		t.Errorf("anonymous requests are good for %v", who.Audiences)
 	}

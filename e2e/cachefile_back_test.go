@@ -35,7 +35,7 @@ func TestCacheFileOfALaterState(t *testing.T) {
 	c.stop()
 	c.copyFile(path("rowlock.db-cache"), path("later-cache"))
 
-	// What lay there before any of it was lost, in every way that there is.
+	// The state before anything was lost, in each form.
 	states := map[string]func(to string){
 		"a backup": func(to string) { runBinary(t, "store", "restore", path("whole"), "--store", "sqlite:"+to) },
 		"a backup by revision": func(to string) {

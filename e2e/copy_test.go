@@ -58,9 +58,9 @@ func wantCopied(t *testing.T, source, target *harness.Server) {
 	}
 }
 
-// TestCopy: what a live cluster, or a database, has comes into another cluster through its
+// TestCopy: the objects of a live cluster, or of a database, are copied into another cluster through its
 // API, owners with their new UIDs, also after a run that was killed; a second run changes
-// nothing; what others own and what the user may not is named and left.
+// nothing; fields of other owners and forbidden objects are named and left alone.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	postgres := sharedPostgres(t)

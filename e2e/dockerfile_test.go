@@ -32,8 +32,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestDockerfile: what the Dockerfile runs builds the program with its version, and what
-// the image starts serves.
+// TestDockerfile: the commands of the Dockerfile build the program with its version, and the
+// command of the image serves.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../Dockerfile")

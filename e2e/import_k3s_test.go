@@ -168,7 +168,7 @@ func asPod(t *testing.T, s *harness.Server, roots *x509.CertPool, token string) 
 	return string(body)
 }
 
-// TestImportRefused: what cannot be used is refused before anything is written, by its name.
+// TestImportRefused: unusable input is refused by name before anything is written.
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
 	old := t.TempDir()

@@ -50,7 +50,7 @@ func TestImportSealed(t *testing.T) {
 		t.Errorf("a file that is none: %v, %s", err, errOut)
 	}
 	args = append(args, "--target-encryption-provider-config", string(target))
-	// What lies between stays where the database cannot be had.
+	// The spool stays if the database is unavailable.
 	if _, errOut, err := importInto(t, append(args, "--store", "sqlite:"+filepath.Join(dir, "none", "x.db"))...); err == nil {
 		t.Fatal(errOut)
 	}

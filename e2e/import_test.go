@@ -228,9 +228,9 @@ const importedDefinition = `{"kind":"CustomResourceDefinition","apiVersion":"api
 
 const importedWidget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"shop","uid":"w","generation":7,"creationTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/f"]},"spec":{"big":9007199254740993,"half":0.5,"deep":{"a":[1,"2",null,{"b":false}]}}}` + "\n"
 
-// TestImport: what k3s left, of every built-in kind, custom, encrypted, deleted, comes into
-// both databases, from a file of kine and from a snapshot of etcd, is served as it was, and
-// clients go on from there; what goes out again is what came.
+// TestImport: the objects of k3s, of every built-in kind, custom, encrypted, deleted, are imported into
+// both databases, from a file of kine and from a snapshot of etcd, and served as they were, and
+// clients continue from there; an export has the same objects.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

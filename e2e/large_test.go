@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// What the text of large objects begins with and ends with.
+// The beginning and the end of the text of large objects.
 const (
 	largeFrom = "begin-"
 	largeTo   = "-end"

@@ -197,7 +197,7 @@ func (a importAnswer) leftResource(name, reason string) bool {
 	return false
 }
 
-// TestImportLiveClusterRefusals: what cannot be meant is refused by the name of its flag.
+// TestImportLiveClusterRefusals: contradictory flags are refused by name.
 func TestImportLiveClusterRefusals(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{

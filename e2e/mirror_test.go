@@ -30,7 +30,7 @@ import (
 const reflectorHaste = 20
 
 const (
-	// What a server may take for a request, its --request-timeout, and to bring a watch up to date.
+	// The time that a server may take for a request, its --request-timeout, and to bring a watch up to date.
 	serverTime = time.Minute
 	// Two of the longest pauses and a request after each of them, twice over.
 	reflectorTime = 2 * (2*time.Minute/reflectorHaste + 2*serverTime)

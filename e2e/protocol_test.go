@@ -39,7 +39,7 @@ func TestProtocol(t *testing.T) {
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// What these controllers do after some seconds, cases here count or do themselves.
+			// The cases here count, or do themselves, the work of these controllers after some seconds.
 			p := startProtocol(t, store(), noRootCA+",-garbagecollector")
 			// Here history is short, so that tokens expire soon.
 			forgetful := startProtocol(t, store(), "--history-retention=2s", noRootCA)

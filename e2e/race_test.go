@@ -162,7 +162,7 @@ func shares(t *testing.T, name string, src any) (what string) {
 	return what
 }
 
-// TestSharing: what starts goroutines or guards what they share is found, and the rest is not.
+// TestSharing finds packages that start goroutines or guard shared state, and no others.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{

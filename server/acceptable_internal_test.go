@@ -95,7 +95,7 @@ func TestAcceptable(t *testing.T) {
 	}
 }
 
-// TestShortChain: what a client may show is bounded in number and size.
+// TestShortChain: the certificates of a client are bounded in number and size.
 func TestShortChain(t *testing.T) {
 	config := &tls.Config{Certificates: []tls.Certificate{selfMade(t, "server")}, ClientAuth: tls.RequestClientCert, VerifyPeerCertificate: shortChain}
 	chain := func(n int) tls.Certificate {

@@ -172,7 +172,7 @@ func TestAggregatedDocuments(t *testing.T) {
 	for range 2 {
 		s.Must("POST", "/apis/g.example/v1/namespaces/default/widgets", `{"kind":"Widget"}`)
 	}
-	// What a body is encoded in is between the client and that server.
+	// The encoding of a body is passed through unchanged.
 	if w := s.Do("POST", "/apis/g.example/v1/namespaces/default/widgets", "\xd9\xd9\xf7\xa0", "Content-Type", "application/cbor"); w.Code != http.StatusCreated {
 		t.Errorf("cbor: %d %s", w.Code, w.Body)
 	}

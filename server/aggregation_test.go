@@ -96,7 +96,7 @@ func withPeople(c *server.Config) {
 	c.Authorizer = people{}
 }
 
-// TestAggregatedServer: what an aggregated server receives, and what it does not.
+// TestAggregatedServer: the requests and headers that an aggregated server receives.
 func TestAggregatedServer(t *testing.T) {
 	last := make(chan struct{})
 	b := startBehind(t, func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +180,7 @@ func TestAggregatedServer(t *testing.T) {
 		t.Errorf("half of an answer: %s", body)
 	}
 
-	// What is not passed on.
+	// Requests that are not passed on.
 	before := b.asked.Load()
 	hops := strings.Repeat("192.0.2.1,", 20) + "192.0.2.1"
 	for path, want := range map[string]int{
@@ -314,7 +314,7 @@ func TestTakenOverConnections(t *testing.T) {
 		w.Header().Set("Connection", "Upgrade")
 		w.Header().Set("Upgrade", "echo")
 		w.WriteHeader(http.StatusSwitchingProtocols)
-		// What the client sent right behind the answer may have been read already.
+		// Data that the client sent right after the answer may have been read already.
 		conn, early, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)

@@ -134,10 +134,9 @@ func longWatch() *http.Request {
 	return httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=1&labelSelector="+strings.Repeat("a,", 10_000)+"a", nil)
 }
 
-// TestFiltersEndWithTheAnswer: what a filter does at the end of a request it does at the end of an
-// answer that goes on without its handler, once. A filter that is new belongs into this table: as
-// one that has something to do then, which it gives to request.Scope.AtEnd, or as one that has
-// nothing to do.
+// TestFiltersEndWithTheAnswer: a filter does its work at the end of a request once, at the end of an
+// answer that continues without its handler. A new filter belongs into this table: as
+// one with such work, which it gives to request.Scope.AtEnd, or as one without.
 func TestFiltersEndWithTheAnswer(t *testing.T) {
 	want := map[string]int{"metrics": 1, "trace": 1, "access log": 1, "recover": 1, "drain": 1, "audit": 1, "long selectors": 1, "in flight": 1, "revoked": 1}
 	for _, name := range []string{"scope", "remote", "leaving", "strict transport", "goaway", "deadline", "starting", "went back", "authenticate", "audit received", "impersonate", "authorize"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/server/verbs/components"
 )
 
-// TestPlainClients: what discovery names can be done without parameters, with every group and every gate on,
-// as backup tools and the end of a namespace do it.
+// TestPlainClients: the verbs in discovery work without parameters, with every group and every gate on,
+// as backup tools and the namespace controller use them.
 func TestPlainClients(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=api/all=true", "--feature-gates=AllAlpha=true,AllBeta=true"), func(c *server.Config) {
 		c.Catalogue.Set(append(c.Catalogue.Known(), kindshistory.Resources()...))

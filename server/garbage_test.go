@@ -275,8 +275,8 @@ func TestOwnersInOtherNamespacesAreReported(t *testing.T) {
 	servertest.Eventually(t, func() bool { return slices.Equal(y.events("default"), want) })
 }
 
-// TestOwnersWaitForWhatTheyOwnAlone: what cannot be a dependent, by its namespace or because it is in none, blocks
-// no deletion in the foreground, holds up no orphaning, and keeps its references.
+// TestOwnersWaitForWhatTheyOwnAlone: an object that cannot be a dependent, by its namespace or because it has none, blocks
+// no deletion in the foreground, delays no orphaning, and keeps its references.
 func TestOwnersWaitForWhatTheyOwnAlone(t *testing.T) {
 	for _, policy := range []string{"Foreground", "Orphan"} {
 		t.Run(policy, func(t *testing.T) {

@@ -158,7 +158,7 @@ func TestImpersonationOfReleases(t *testing.T) {
 	}
 }
 
-// TestCustomResourcesOfReleases: what releases answer otherwise about custom resources.
+// TestCustomResourcesOfReleases: differences between releases in answers about custom resources.
 func TestCustomResourcesOfReleases(t *testing.T) {
 	const (
 		definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

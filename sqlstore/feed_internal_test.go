@@ -82,8 +82,8 @@ func (*slowDriver) Changes(context.Context, int64, int, bool) ([]Change, error) 
 	return []Change{{Row: Row{Key: Key{Resource: "configmaps", Name: "a"}, Revision: 8}}}, nil
 }
 
-// TestFeedBehindASlowCommit: what another server wrote is shown while an own commit is under way and does not
-// end, though hints come so fast, or answers so slowly, that there is another hint after each look.
+// TestFeedBehindASlowCommit: writes of another server are shown while an own commit is under way and does not
+// end, even if hints come so fast, or answers so slowly, that there is another hint after each look.
 func TestFeedBehindASlowCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hints := make(chan struct{}, 1)

@@ -25,7 +25,7 @@ func (a able) Attestor() sqlstore.Attestor                                      
 // wrapped embeds a driver, as wrappers do.
 type wrapped struct{ sqlstore.Driver }
 
-// TestWrappersLoseNothing: what a driver can do, a Store has of it behind any wrapper.
+// TestWrappersLoseNothing: a Store has the abilities of its driver behind any wrapper.
 func TestWrappersLoseNothing(t *testing.T) {
 	failed := errors.New("asked of the driver")
 	var attestor struct{ sqlstore.Attestor }

@@ -62,7 +62,7 @@ func full(t *testing.T) *meter.Meter { return meter.New(t.Context(), meter.MaxSt
 
 const tooLarge = "the values are too large to be compared or formatted"
 
-// TestOutliers: what costs little by its price, and is much work, ends.
+// TestOutliers: expressions whose price is low and whose work is large end.
 func TestOutliers(t *testing.T) {
 	_, env := compilers()
 	long := strings.Repeat("a", 300_000)

@@ -61,7 +61,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestManyBindingsOfOneRole: what a change of a role costs does not depend on how many bindings refer to it. The
+// TestManyBindingsOfOneRole: the cost of a change of a role does not depend on the number of bindings that refer to it. The
 // test would take hours if each change compared the bindings for each resource.
 func TestManyBindingsOfOneRole(t *testing.T) {
 	const bindings = 5000

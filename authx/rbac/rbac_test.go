@@ -186,7 +186,7 @@ func TestChanges(t *testing.T) {
 	may("binding alone", false)
 }
 
-// What the index finds is what looking at every rule finds.
+// The index finds the same rules as a check of every rule.
 func TestAgainstEveryRule(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }

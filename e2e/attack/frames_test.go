@@ -21,7 +21,7 @@ var frames = []attack{
 	{"continuations", continuations}, {"large headers in few bytes", indexedHeaders}, {"rapid reset", rapidReset},
 }
 
-// What a connection may have read at once and a second of frames that carry nothing (docs/limits.md), and some more for the clock.
+// The frames without content that a connection may send at once and in a second (docs/limits.md), with a margin for the clock.
 const (
 	atOnce  = 20_000
 	aSecond = 2_000

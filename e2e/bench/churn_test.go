@@ -21,7 +21,7 @@ func TestChurnCounts(t *testing.T) {
 	}
 }
 
-// TestChurnReadsEvents: what a watcher takes from the lines of a watch.
+// TestChurnReadsEvents: the values that a watcher reads from the lines of a watch.
 func TestChurnReadsEvents(t *testing.T) {
 	c := newChurnWatcher(&client{}, churnWatch{From: "5"})
 	c.readEvents(strings.NewReader(`{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"6"},"data":{"event":"@4294967297@"}}}

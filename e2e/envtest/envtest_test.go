@@ -357,7 +357,7 @@ func TestAPIServerAgain(t *testing.T) {
 	}
 }
 
-// TestControllers: what people miss in such environments is turned on by one variable.
+// TestControllers: one variable turns on the controllers that such environments lack.
 func TestControllers(t *testing.T) {
 	t.Setenv("ROWLOCK_ENVTEST_CONTROLLERS", "gc,namespace")
 	_, cfg := environment(t, nil)

@@ -91,7 +91,7 @@ type bed struct {
 	chart      string
 }
 
-// TestHelm: what Helm does with a release is what it does on a stock server.
+// TestHelm: Helm handles a release as on a stock server.
 func TestHelm(t *testing.T) {
 	releases := []string{"1.32", "1.36"}
 	if only := os.Getenv("ROWLOCK_RELEASE"); only != "" {
@@ -489,7 +489,7 @@ func helm4(t *testing.T, b *bed) {
 	h.wants(t, []string{"web", ns, "deployed"}, "list", "-A")
 	h.wants(t, []string{`"replicaCount":3`}, "get", "values", "web", "-n", ns, "-o", "json")
 
-	// What the server refuses fails the release, and the next upgrade mends it.
+	// A refused object fails the release, and the next upgrade repairs it.
 	h.fails(t, []string{"spec.ports[0].port", "Invalid value", "65535"}, upgrade("--set", "service.port=70000")...)
 	same(t, "history after a failure", h.history(t, "web", ns), []string{"1 superseded", "2 deployed", "3 failed"})
 	h.fails(t, []string{"spec.ports[0].port"}, upgrade("--set", "service.port=70000", "--rollback-on-failure")...)
@@ -600,7 +600,7 @@ func fromHelm3(t *testing.T, b *bed) {
 			t.Errorf("Helm still owns fields by %s of %q", m.Operation, m.Subresource)
 		}
 	}
-	// What the newest chart leaves out goes: the field had no other owner.
+	// A field that the newest chart omits is removed: it had no other owner.
 	h4.run(t, upgrade("--wait", "--set", "autoscaling.enabled=true")...)
 	b.replicas(t, ns, "old", 1)
 	h4.run(t, "rollback", "old", "2", "-n", ns, "--wait", "--timeout", "4m")

@@ -106,7 +106,7 @@ type world struct {
 	figures struct{ definitions, refusedDefinitions, versions, samples, writes, accepted int }
 }
 
-// TestRealWorld: what a dry run of a sample is answered with is what the write is answered with, in every served
+// TestRealWorld: a dry run of a sample has the same answer as the write, in every served
 // version; nothing differs afterwards, and tables, descriptions and `kubectl explain` are there for every kind.
 func TestRealWorld(t *testing.T) {
 	s := harness.StartT(t, harness.Options{})

@@ -73,8 +73,8 @@ func TestHeadersAndHeads(t *testing.T) {
 	}
 }
 
-// TestLateAnswers: what differs behind a wait is asked again where nothing was done by it and the server is
-// busy, and nothing else is.
+// TestLateAnswers: a request whose answer differs after a wait is repeated if it changed nothing and the server is
+// busy, and no other is.
 func TestLateAnswers(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -44,7 +44,7 @@ func main() {
 // serveDisk is the first argument of the process that serves the disk of a run.
 const serveDisk = "serve-disk"
 
-// What -round, -pace and -pause are if they are not given.
+// Defaults of -round, -pace and -pause.
 const (
 	defaultRound = 40 * time.Second
 	defaultPace  = 60 * time.Millisecond

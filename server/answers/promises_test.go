@@ -98,8 +98,8 @@ func (w untouched) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestFailsBeforeItBegins: what cannot be read or converted is an error in every form, and
-// nothing has been written then.
+// TestFailsBeforeItBegins: an object that cannot be read or converted is an error in every form,
+// before anything is written.
 func TestFailsBeforeItBegins(t *testing.T) {
 	each(t, true, func(t *testing.T, k *kind, as codecs.Form) {
 		key := sqlstore.Key{Resource: k.r.Storage.Key, Namespace: "ns", Name: "broken"}

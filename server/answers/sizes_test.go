@@ -89,7 +89,7 @@ func TestMeasuringEnds(t *testing.T) {
 	}
 }
 
-// TestPanicWhileMeasuring: what goes wrong in a goroutine of an answer is the answer's, whose filters
+// TestPanicWhileMeasuring: a panic in a goroutine of an answer reaches the answer, whose filters
 // recover from it.
 func TestPanicWhileMeasuring(t *testing.T) {
 	k := allKinds(t)[0]

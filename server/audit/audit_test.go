@@ -114,7 +114,7 @@ func TestStagesAndFields(t *testing.T) {
 	if strings.Contains(got, "managedFields") || !strings.Contains(got, `"name":"a"`) {
 		t.Error(got)
 	}
-	// What lies deeper in an object is the user's own, and is not gone through level by level.
+	// Deeper levels of an object are the user's own, and are not walked.
 	const deep = `{"items":[{"items":[{"metadata":{"managedFields":[]}}],"metadata":{"managedFields":[]}}]}`
 	if got := string(audit.WithoutManagedFields([]byte(deep))); got != `{"items":[{"items":[{"metadata":{"managedFields":[]}}],"metadata":{}}]}` {
 		t.Error(got)

@@ -245,8 +245,8 @@ func TestFormsCount(t *testing.T) {
 	}
 }
 
-// TestFormsOfWhatIsUnpackedMeanwhile: what makes a form reads the item, which may be unpacked for
-// good by that; the form is kept all the same.
+// TestFormsOfWhatIsUnpackedMeanwhile: making a form reads the item, which may stay unpacked
+// after that; the form is kept nevertheless.
 func TestFormsOfWhatIsUnpackedMeanwhile(t *testing.T) {
 	c, _ := packedPods(t, 1200, 1<<20)
 	pack(t, c)

@@ -248,7 +248,7 @@ func TestSlicesOfPostingsAreTight(t *testing.T) {
 	}
 }
 
-// TestLoadedTreesLetGo: what took the place of a loaded item is all that is held.
+// TestLoadedTreesLetGo: after a replacement the trees hold only the new item.
 func TestLoadedTreesLetGo(t *testing.T) {
 	const n = 5000
 	s := new(core).newResource("pods", nil, 0)

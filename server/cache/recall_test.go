@@ -109,7 +109,7 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestRecallOfQuietResources: what changed long ago, or never, costs no reading, and watchers wait for Recall.
+// TestRecallOfQuietResources: resources that changed long ago, or never, are not read, and watchers wait for Recall.
 func TestRecallOfQuietResources(t *testing.T) {
 	l := newLog()
 	l.change(sqlstore.Key{Resource: "nodes", Name: "n"}, `{"metadata":{"name":"n"}}`, false)

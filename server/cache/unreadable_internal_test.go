@@ -47,7 +47,7 @@ func unreadablePod(t *testing.T) (*resource, *Item) {
 	return s, it
 }
 
-// TestUnreadable: what the server reads of an object outside requests does not end it, though neither its packed value nor its
+// TestUnreadable: reads of an object outside requests do not end the server, although neither its packed value nor its
 // row can be read; methods that need the value panic with what Try returns.
 func TestUnreadable(t *testing.T) {
 	for name, read := range map[string]func(it *Item){

@@ -374,8 +374,8 @@ func TestLateWatcherCatchesUp(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptForSlowWatchers: what waits for watchers that take nothing is bounded
-// for each, and what only they keep alive for all of them.
+// TestNothingIsKeptForSlowWatchers: the queue of a watcher that takes nothing is bounded,
+// and so is the memory that only such watchers keep alive.
 func TestNothingIsKeptForSlowWatchers(t *testing.T) {
 	c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 10}), newLog()
 	const size = 400 << 10

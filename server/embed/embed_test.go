@@ -59,7 +59,7 @@ func clients(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	return c
 }
 
-// TestStays: what one control plane has stored, the next on the same store has.
+// TestStays: the objects of one control plane exist in the next one on the same store.
 func TestStays(t *testing.T) {
 	o := embed.Options{Store: sqlite.At("sqlite:" + filepath.Join(t.TempDir(), "db"))}
 	cp, stop := start(t, o)
@@ -191,7 +191,7 @@ func TestNeverRun(t *testing.T) {
 	}
 }
 
-// TestCloseWhileItRuns: who closes and who runs a second time waits for nothing, and changes
+// TestCloseWhileItRuns: a second Close and a second Run return at once, and change
 // nothing.
 func TestCloseWhileItRuns(t *testing.T) {
 	cp, _ := start(t, embed.Options{})

@@ -128,8 +128,8 @@ func TestAuditShows(t *testing.T) {
 	}
 }
 
-// TestAuditConversion: what the values of an answer take while it is turned into JSON counts against what all answers
-// under way may take; one that is too long as JSON is left out of its event, and one that cannot be read is logged once.
+// TestAuditConversion: the memory for the values of an answer while it is converted to JSON counts against the bound of all answers
+// in progress; one that is too long as JSON is left out of its event, and one that cannot be read is logged once.
 func TestAuditConversion(t *testing.T) {
 	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse, omitStages: [RequestReceived]}"))
 	if err != nil {

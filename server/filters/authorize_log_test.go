@@ -30,7 +30,7 @@ func TestAuthorizeLog(t *testing.T) {
 	}
 }
 
-// TestFailuresLog: nor do the lines of failing requests, however long their paths.
+// TestFailuresLog: lines about failing requests are limited too, however long their paths.
 func TestFailuresLog(t *testing.T) {
 	var out bytes.Buffer
 	f := filters.AccessLog(slog.New(slog.NewTextHandler(&out, nil)), func(string) bool { return false })

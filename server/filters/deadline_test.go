@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// TestAfterADeadline: what a client asks after a request that took too long is
-// answered as ever, whether that one waited for its body or was answering already.
+// TestAfterADeadline: a request after one that took too long is
+// answered as usual, whether that one waited for its body or was answering already.
 func TestAfterADeadline(t *testing.T) {
 	h := filters.Deadline(time.Hour, fail)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

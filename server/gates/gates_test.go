@@ -184,7 +184,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestGone: what a gate switched stays on when the gate goes.
+// TestGone: the feature of a removed gate stays on.
 func TestGone(t *testing.T) {
 	for name, want := range map[string]bool{"AggregatedDiscoveryEndpoint": true, "ComponentSLIs": true, "InPlacePodVerticalScalingAllocatedStatus": false, "ShardedListAndWatch": false} {
 		for _, v := range release.All() {

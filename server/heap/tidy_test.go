@@ -68,7 +68,7 @@ func TestSettledAfterLoad(t *testing.T) {
 	}
 }
 
-// TestLoad: what a collection takes is load where there is one again soon, and not by itself.
+// TestLoad: the time of a collection counts as load if another one follows soon, not by itself.
 func TestLoad(t *testing.T) {
 	var l load
 	for i, look := range []struct {

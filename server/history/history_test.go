@@ -288,7 +288,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestOwnersAreBounded: who owns fields that lie deep is not looked for without end.
+// TestOwnersAreBounded: the search for owners of deep fields is bounded.
 func TestOwnersAreBounded(t *testing.T) {
 	deep := `{".":{}}`
 	path := map[string]any{"leaf": int64(1)}

@@ -72,7 +72,7 @@ func TestEnable(t *testing.T) {
 	}
 }
 
-// TestGates: what needs a gate is served where that is on and it is asked for.
+// TestGates: a kind that needs a gate is served if the gate is on and the kind is enabled.
 func TestGates(t *testing.T) {
 	for _, c := range []struct {
 		asked         string

@@ -25,7 +25,7 @@ func catalogueOf(v release.Version) *kinds.Catalogue {
 	return kinds.NewCatalogue([]*kinds.Resource{{Version: "v1", Kind: "Pod", Plural: "pods", Release: v}})
 }
 
-// TestRetired: what a release can read and never serves.
+// TestRetired: versions that a release can read and never serves.
 func TestRetired(t *testing.T) {
 	for text, want := range map[string]string{ // 1.32 to 1.36
 		"apps/v1beta1/Deployment": "+++++", "rbac.authorization.k8s.io/v1alpha1/Role": "+++++", "rbac.authorization.k8s.io/v1alpha1/RoleList": "+++++",

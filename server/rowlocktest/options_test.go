@@ -91,8 +91,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestFirstOfItsGates: what the first server of a process has more than others, those that
-// start later have not.
+// TestFirstOfItsGates: additional objects of the first server of a process do not exist in
+// later ones.
 func TestFirstOfItsGates(t *testing.T) {
 	alike := rowlocktest.FeatureGates("AllAlpha=false", "AllBeta=true") // no other test's
 	first := rowlocktest.Start(t, alike, rowlocktest.Kinds(embed.Kind{Group: "rowing.example", Version: "v1", Object: Boat{}}))

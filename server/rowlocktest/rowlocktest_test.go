@@ -74,8 +74,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestReset: what came goes, what went and what changed comes back as it was, and who
-// watches sees all of it on the watch that it has.
+// TestReset: new objects are deleted, deleted and changed ones come back as they were, and an
+// open watch gets all these events.
 func TestReset(t *testing.T) {
 	s := rowlocktest.Start(t)
 	kept := create(t, s, configMap("kept", "v", "1"))

@@ -56,8 +56,8 @@ func TestPrettyForms(t *testing.T) {
 	}
 }
 
-// TestPrettyDeep: what nests deep becomes larger by a factor in forms that are indented, in
-// a list as by itself.
+// TestPrettyDeep: indentation enlarges deeply nested objects at most by a factor, in
+// a list and alone.
 func TestPrettyDeep(t *testing.T) {
 	s := newSite(t)
 	s.Put("namespaces", "", "ns", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns","uid":"u"}}`)

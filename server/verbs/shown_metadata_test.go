@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestAnnotationsThatAreFields: what shows metadata alone leaves out annotations that a stock
-// server keeps as fields, and has no rows of nothing where it has no columns.
+// TestAnnotationsThatAreFields: forms with metadata alone omit annotations that a stock
+// server keeps as fields, and tables without columns have no empty rows.
 func TestAnnotationsThatAreFields(t *testing.T) {
 	s := servertest.Start(t, servertest.Plain(nil))
 	const sets = "/apis/apps/v1/namespaces/default/daemonsets"

@@ -361,8 +361,8 @@ func TestBodyLimit(t *testing.T) {
 	f.want(413, "POST", configmaps, big)
 }
 
-// TestLargeFieldSets: what only the record of its owners makes too large is stored
-// without it; an apply is refused.
+// TestLargeFieldSets: an object that is too large only with its managed fields is stored
+// without them; an apply is refused.
 func TestLargeFieldSets(t *testing.T) {
 	f := newFixture(t)
 	data := &strings.Builder{}

@@ -81,8 +81,8 @@ func connect(t *testing.T) (near *wire.Socket, far net.Conn) {
 	return wire.NewSocket(accepted), far
 }
 
-// TestQueue: what a client does not take is kept, in order, and does not hold up the writer until
-// it waits for that.
+// TestQueue: data that a client does not read is kept, in order, and does not block the writer until
+// it flushes.
 func TestQueue(t *testing.T) {
 	near, far := connect(t)
 	q, err := near.UseQueue()

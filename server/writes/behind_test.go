@@ -92,7 +92,7 @@ func TestDeleteBehind(t *testing.T) {
 	}
 }
 
-// TestDryRunBehind: what a dry run shows is made of the newest object of all servers.
+// TestDryRunBehind: a dry run starts from the newest object of all servers.
 func TestDryRunBehind(t *testing.T) {
 	first, second := twoDesks(t)
 	first.create(configMap("x", map[string]string{"k": "old"}))

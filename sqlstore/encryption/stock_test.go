@@ -86,8 +86,8 @@ resources:
 `, secret, other, endpoint)
 }
 
-// TestStock: what each provider of a stock server sealed opens, with the key of etcd that it
-// belongs to, also where an earlier rule names another secret alike; and nothing else does.
+// TestStock: values of each provider of a stock server open with their key in etcd,
+// also if an earlier rule has another secret of the same name; no others do.
 func TestStock(t *testing.T) {
 	plugin := kmstest.New("key-1")
 	s, err := openStock(t, stockConfig(plugin.Serve(t)))

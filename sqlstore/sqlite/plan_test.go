@@ -12,7 +12,7 @@ import (
 
 const nextPast = "SEARCH kv USING COVERING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>?)"
 
-// What each statement must be planned as; every step listed has to occur.
+// The required plan of each statement; every listed step has to occur.
 var plans = map[string][]string{
 	"qBounds":              {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qRevision":            {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},

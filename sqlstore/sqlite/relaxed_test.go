@@ -160,7 +160,7 @@ func TestRelaxedInGoodOrder(t *testing.T) {
 	}
 }
 
-// TestFailedSync: what follows a sync that failed goes another way to the disk first.
+// TestFailedSync: after a failed sync, commits reach the disk another way first.
 func TestFailedSync(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
 	d := f.Open(t).(*sqlite.Driver)

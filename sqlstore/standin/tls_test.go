@@ -58,7 +58,7 @@ func TestHTTPS(t *testing.T) {
 	if _, err := standin.Find(t.Context(), []string{p.url}, standin.TLS{CertFile: clientCert, KeyFile: clientKey, CAFile: serverCert}); err != nil {
 		t.Error(err)
 	}
-	// What cannot get better is not tried again.
+	// Permanent failures are not retried.
 	for want, files := range map[string]standin.TLS{
 		"certificate required":             {CAFile: serverCert},
 		"remote error: tls":                {CertFile: otherCert, KeyFile: otherKey, CAFile: serverCert},

@@ -45,7 +45,7 @@ func openStore(ctx context.Context, kind, binary, dir string, begin int64) (s *s
 		}
 	case "postgres":
 		driver, column, tables = "pgx", "number", `SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname LIKE 'kv%'`
-		// What PostgreSQL does each minute and every five minutes, it does as much more often as everything else.
+		// The periodic work of PostgreSQL is accelerated like everything else.
 		s.pg, err = pgtest.Start(ctx, pgtest.Options{Segment: 1, Settings: map[string]string{"autovacuum_naptime": "'5s'", "checkpoint_timeout": "'30s'", "max_wal_size": "'64MB'"}})
 		if err != nil {
 			return s, err

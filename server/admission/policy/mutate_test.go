@@ -144,7 +144,7 @@ func TestWholesAreRefused(t *testing.T) {
 	}
 }
 
-// TestDefaultsAfterMutations: what a policy adds is completed as if a client had sent it.
+// TestDefaultsAfterMutations: additions of a policy get defaults as if a client had sent them.
 func TestDefaultsAfterMutations(t *testing.T) {
 	m := newMutators(t, true)
 	m.policy("p", configMaps+mutations(apply(`Object{spec: Object.spec{containers: [Object.spec.containers{name: "side", image: "i:1"}]}}`)), "")

@@ -80,8 +80,8 @@ func TestOf(t *testing.T) {
 	is("b", "one", "")
 }
 
-// TestManySlicesOfOneService: what many slices of a Service cost grows as their number does,
-// and not as its square.
+// TestManySlicesOfOneService: the cost of many slices of a Service grows linearly with their number,
+// not with its square.
 func TestManySlicesOfOneService(t *testing.T) {
 	const many, most = 5000, 40 << 20 // the square were 100 MB
 	c := cache.NewWith(kinds.NewCatalogue(builtin.Resources()), cache.Config{})

@@ -112,7 +112,7 @@ var panicsNoMore = map[string]bool{
 	`[{"op":"add","path":"/n","value":null},{"op":"add","path":"/n/a","value":1}]`: true,
 }
 
-// TestWherePanics: what the library panics on is an error, or what it means.
+// TestWherePanics: patches on which the library panics return an error, or the right result.
 func TestWherePanics(t *testing.T) {
 	for patch, want := range map[string]string{
 		`[{"op":"test","path":"/nothing"}]`: "testing value /nothing failed: test failed",
@@ -221,7 +221,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestCopies: what copies add to a document has a limit.
+// TestCopies: the bytes that copies add to a document have a limit.
 func TestCopies(t *testing.T) {
 	var ops []string
 	for i := range 60 {

@@ -34,7 +34,7 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestOverowned: nor for fields with thousands of managers, or entries in the worst
+// TestOverowned: the cost stays bounded for fields with thousands of managers, and for entries in the worst
 // order for the library.
 func TestOverowned(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())

@@ -209,7 +209,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestEmptied: what an apply names and leaves no field of is absent in release 1.32, and empty in later ones.
+// TestEmptied: an object that an apply names without any field is absent in release 1.32, and empty in later ones.
 func TestEmptied(t *testing.T) {
 	for _, v := range []release.Version{release.V132, release.V136} {
 		f := setUp(t)

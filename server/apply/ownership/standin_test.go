@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/value"
 )
 
-// What is in the place of github.com/json-iterator/go (codecs/jsoniterator) is held to encoding/json.
+// The replacement of github.com/json-iterator/go (codecs/jsoniterator) is compared with encoding/json.
 
 func read(text string) (any, error) {
 	pool := jsoniter.NewIterator(jsoniter.ConfigCompatibleWithStandardLibrary).Pool()
@@ -50,7 +50,7 @@ func compare(t *testing.T, text string) {
 	if wrong == nil {
 		return
 	}
-	// What follows a value is not looked at; else both refuse.
+	// Text after a value is ignored; otherwise both refuse.
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&want); err != nil && got != nil {
 		if _, err = read(text); err == nil {
 			t.Errorf("%.80q is read as %#v, package json: %v", text, got, wrong)

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestCorruptDefinitions: what cannot be read defines nothing, though its bytes decode,
+// TestCorruptDefinitions: an unreadable definition defines nothing, even if its bytes decode,
 // as those of a definition of another name that is being deleted.
 func TestCorruptDefinitions(t *testing.T) {
 	const other = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",` +

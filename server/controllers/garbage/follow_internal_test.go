@@ -124,8 +124,8 @@ func TestWhatIsRememberedOfOthers(t *testing.T) {
 	}
 }
 
-// What another server serves is not looked for here, though there is such a kind, and that
-// server may be away.
+// Owners at another server are not looked up here, even if there is such a kind, and that
+// server may be unavailable.
 func TestOwnerInfodsThatAreHereToo(t *testing.T) {
 	m := newMemory(func(c *Collector) { c.Elsewhere = others{silent: true} })
 	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)

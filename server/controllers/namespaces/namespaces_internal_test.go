@@ -99,7 +99,7 @@ func TestWaitingNamespacesAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestOrphansOfMany: what a namespace left is deleted at once, however many others went just before.
+// TestOrphansOfMany: the orphans of a namespace are deleted at once, however many namespaces were deleted just before.
 func TestOrphansOfMany(t *testing.T) {
 	c := controllertest.NewCluster(t)
 	base := reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}

@@ -224,7 +224,7 @@ func (i *impostor) Call(ctx context.Context, agent, method, path, contentType st
 	return i.Cluster.Call(ctx, agent, method, path, contentType, body, into)
 }
 
-// What a namespace left is deleted as the object that it is, not by its name.
+// Orphans of a namespace are deleted by their UID, not by their name.
 func TestOrphansByTheirUID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &impostor{Cluster: controllertest.NewCluster(t)}

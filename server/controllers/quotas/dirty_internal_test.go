@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/controllertest"
 )
 
-// TestDirtyQuotas: what admission has recorded is not taken back before the object is there,
-// and who goes on recording does not put off for good what has gone.
+// TestDirtyQuotas: usage that admission recorded stays until the object exists,
+// and continued writes do not delay forever the removal of usage that has ended.
 func TestDirtyQuotas(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		w.Set("secrets", "a", "old", `{}`)

@@ -196,7 +196,7 @@ func TestQuotaWhoseStatusAClientWrote(t *testing.T) {
 	}
 }
 
-// TestQuotasOfQuotas: that the last quota goes that limits quotas does not end the
+// TestQuotasOfQuotas: the deletion of the last quota that limits quotas does not end the
 // controller's own watch of them.
 func TestQuotasOfQuotas(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
@@ -230,8 +230,8 @@ func TestQuotasAgain(t *testing.T) {
 	}
 }
 
-// TestQuotasWithOthers: what admission records meanwhile is not lost, and what it had recorded
-// before the object was there is found soon after.
+// TestQuotasWithOthers: usage that admission records meanwhile is not lost, and objects whose usage it had recorded
+// before they existed are found soon after.
 func TestQuotasWithOthers(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		w.Set("secrets", "a", "s1", `{}`)

@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestMutatingCustomObjects: what a policy makes of a custom object is merged by the schema
-// of its definition, defaulted, and held to its rules.
+// TestMutatingCustomObjects: a policy's change of a custom object is merged by the schema
+// of its definition, defaulted, and validated by its rules.
 func TestMutatingCustomObjects(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=api/alpha=true", "--feature-gates=MutatingAdmissionPolicy=true"))
 	const group = "/apis/admissionregistration.k8s.io/v1alpha1/"

@@ -31,7 +31,7 @@ func TestWhatTheServerWrites(t *testing.T) {
 	}
 }
 
-// TestNames: what a name is made from must be the name too.
+// TestNames: the name must consist of the version and the group.
 func TestNames(t *testing.T) {
 	s := apiregistration.OfDefinition(schema.GroupVersion{Group: "x.example", Version: "v1"})
 	s.GenerateName = s.Name

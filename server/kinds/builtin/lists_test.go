@@ -32,7 +32,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// What a walk of lists gets from the test that counts its steps.
+// The parameters of a walk of lists, from the test that counts its steps.
 const (
 	listSize  = "ROWLOCK_LIST_SIZE"  // how many items each list has; set in the process that walks
 	listGates = "ROWLOCK_LIST_GATES" // "on": all feature gates and versions are, of the newest release
@@ -552,7 +552,7 @@ func (w *lists) list(r *kinds.Resource, same bool, places ...place) {
 	meta := stored["metadata"].(map[string]any)
 	meta["uid"], meta["creationTimestamp"] = "1234", "2026-01-01T00:00:00Z"
 	if strings.Contains(r.Group, "admissionregistration") || r.Plural == "customresourcedefinitions" || r.Plural == "apiservices" || r.Plural == "flowschemas" {
-		// What is stored would be obeyed.
+		// Stored objects would take effect.
 		return
 	}
 	w.Put(r.Storage.Key, namespace, name, text(w.t, stored))

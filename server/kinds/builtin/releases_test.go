@@ -73,7 +73,7 @@ func TestOrderOfVersions(t *testing.T) {
 	}
 }
 
-// TestResourceVersions: what v1beta1 has in other places than the versions after it.
+// TestResourceVersions: fields that v1beta1 has in other places than later versions.
 func TestResourceVersions(t *testing.T) {
 	find := func(version, plural string) *kinds.Resource {
 		for _, r := range (builtin.Config{Release: release.V136}).Resources() {

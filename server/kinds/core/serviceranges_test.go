@@ -185,7 +185,7 @@ func plan(a *core.ServiceAllocator, c kinds.Claims) string {
 	return s.Spec.ClusterIP
 }
 
-// TestFullNetworks: that nothing is left is found out once, until something goes. ServiceCIDRs
+// TestFullNetworks: the exhaustion of a network is computed once, until an address is released. ServiceCIDRs
 // are read once a change.
 func TestFullNetworks(t *testing.T) {
 	plain := core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, 30000, 30099)

@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// TestProjectedBundles: what a volume may show of ClusterTrustBundles, where the gate is on.
-// Where it is off, none of it is there to be checked.
+// TestProjectedBundles: the ClusterTrustBundles that a volume may show with the gate.
+// Without it these fields are dropped before they are checked.
 func TestProjectedBundles(t *testing.T) {
 	const (
 		volume = "spec.volumes[0].projected"

@@ -277,7 +277,7 @@ func TestValidateTemplate(t *testing.T) {
 	}
 }
 
-// What an old object breaks, a new one may break as well.
+// A new object may violate the rules that the old one violates.
 func TestOptionsFollowOldObject(t *testing.T) {
 	for name, text := range map[string]string{
 		"huge pages":    containerWith(`"resources": {"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}, "requests": {"hugepages-2Mi": "3Mi"}}`),

@@ -114,7 +114,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestSelectorsEndWithTheRequest: what a client does not wait for is not compiled.
+// TestSelectorsEndWithTheRequest: expressions of a canceled request are not compiled.
 func TestSelectorsEndWithTheRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -265,8 +265,8 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// TestUnreadable: what cannot be read now is the error of a get of it, and in a list without
-// objects one line of it.
+// TestUnreadable: an unreadable state is an error of a get, and a row of a list without
+// objects.
 func TestUnreadable(t *testing.T) {
 	onStores(t, func(t *testing.T, s *servertest.Server) {
 		s.Put("secrets", "shop", "key", `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"key","namespace":"shop","uid":"u"}}`)
@@ -352,7 +352,7 @@ func TestUnknownPast(t *testing.T) {
 			if _, err := d.Trim(t.Context(), last, 1<<20); err != nil {
 				t.Fatal(err)
 			}
-			// What held before the last write is gone, though it is younger than the retention.
+			// The state before the last write is gone, although it is younger than the retention.
 			refused(t, s, moment(made.Add(-time.Second)), http.StatusGone, "oldest moment that can be shown is")
 			refused(t, s, state(made.Add(-time.Second)), http.StatusGone, "")
 			// Nothing has been written since; what held then is known.

@@ -113,7 +113,7 @@ func TestFlipAnywhere(t *testing.T) {
 			bad[n] ^= 1 << (n % 8)
 			store(t, path, bad)
 			if got, err := newestOf(t, dir); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(path)) {
-				// What comes before the damaged part may be restored by name alone.
+				// The state before the damaged part can be restored only by name.
 				t.Fatalf("byte %d of %s: %+v %v", n, filepath.Base(path), got, err)
 			}
 		}

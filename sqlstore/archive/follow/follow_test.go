@@ -40,7 +40,7 @@ func TestEveryRevision(t *testing.T) {
 	}
 }
 
-// TestGoesOn: who follows after another goes on where that ended, however it ended.
+// TestGoesOn: a follower continues where the previous one ended, however that ended.
 func TestGoesOn(t *testing.T) {
 	o := newOrigin(t)
 	dir := o.filled(Config{}, 10)

@@ -86,8 +86,8 @@ func TestListSays(t *testing.T) {
 	}
 }
 
-// TestPartialBases: what a base left that was not finished goes, whatever the folder is called,
-// and nothing else does.
+// TestPartialBases: the files of an unfinished base are deleted, whatever the name of the folder,
+// and nothing else.
 func TestPartialBases(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "[prod]*")
 	if err := os.Mkdir(dir, 0o700); err != nil {

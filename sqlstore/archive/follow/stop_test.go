@@ -30,8 +30,8 @@ func (d *dumb) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
 	return sqlstore.Bounds{}, ctx.Err()
 }
 
-// TestStopsInTime: who stops waits for a database that does not answer for less than the
-// 100 ms that it may take.
+// TestStopsInTime: a stop waits at most 100 ms for a database that does not
+// answer.
 func TestStopsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOrigin(t)
@@ -55,7 +55,7 @@ func TestStopsInTime(t *testing.T) {
 	})
 }
 
-// TestStopsAtOnce: who rests, or waits to try again, waits for nothing once it is to stop.
+// TestStopsAtOnce: a follower that pauses, or waits for a retry, stops at once.
 func TestStopsAtOnce(t *testing.T) {
 	for name, fails := range map[string]bool{"rests": false, "tries again": true} {
 		t.Run(name, func(t *testing.T) {

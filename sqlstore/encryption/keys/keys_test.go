@@ -101,7 +101,7 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestKinds: what one kind of key sealed does not open for another with the same secret.
+// TestKinds: a value sealed with one kind of key does not open with another kind and the same secret.
 func TestKinds(t *testing.T) {
 	secret := bytes.Repeat([]byte{7}, 32)
 	for _, a := range makers {

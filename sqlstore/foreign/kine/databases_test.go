@@ -320,7 +320,7 @@ func (d database) flood(t *testing.T) {
 	}
 }
 
-// TestURLs: what names no database is refused without a word of it.
+// TestURLs: invalid URLs are refused by an error that contains nothing of them.
 func TestURLs(t *testing.T) {
 	for _, url := range []string{"mysql://u:hunter2@tcp(h:1)", "mysql://u:hunter2@h:1", "mysql://u:hunter2@h:x/db", "postgres://u:hunter2@h:x/db", "nats://u:hunter2@h", "mysql://u:hunter2@127.0.0.1:1/db", "mysql://u:hunter2@tcp(127.0.0.1:1)/db", "postgres://u:hunter2@127.0.0.1:1/db"} {
 		s, err := kine.Open(t.Context(), url)

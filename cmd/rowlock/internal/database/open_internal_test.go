@@ -20,7 +20,7 @@ func FuzzPublicURL(f *testing.F) {
 		}
 		for _, url := range []string{"postgres://user:" + password + "@" + rest, "postgres://user@host/db?password=" + password, "postgresql://user:" + password + "@" + rest + "?x=" + password} {
 			shown := PublicURL(url)
-			// What is shown of a URL with another password is not shown of the password.
+			// The shown parts of a URL with another password contain nothing of the password.
 			others := PublicURL(strings.ReplaceAll(url, password, "xxxxx"))
 			for _, part := range strings.FieldsFunc(password, func(r rune) bool { return strings.ContainsRune("/?#@:", r) }) {
 				if len(part) >= 6 && !strings.Contains(others, part) && strings.Contains(shown, part) {

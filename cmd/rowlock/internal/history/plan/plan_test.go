@@ -272,7 +272,7 @@ func TestUndelete(t *testing.T) {
 	}
 }
 
-// TestUndeleteJob: what the server adds to a Job by its UID is no part of what comes back.
+// TestUndeleteJob: a restored Job lacks the labels and selector that the server derives from its UID.
 func TestUndeleteJob(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -70,8 +70,8 @@ var (
 	policy  = regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`)
 )
 
-// TestEscaped: what objects hold stays text, and the policy allows just the page's own
-// script and style, whose sums it names.
+// TestEscaped: the content of objects stays text, and the policy allows only the page's own
+// script and style, by their hashes.
 func TestEscaped(t *testing.T) {
 	t.Parallel()
 	text := written(t, serve(t), shown.Form{})

@@ -71,7 +71,7 @@ func TestAuthorizationFlags(t *testing.T) {
 	}
 }
 
-// TestABACMode: what the flags make decides by the file.
+// TestABACMode: the authorizer of the flags decides by the file.
 func TestABACMode(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policies")
 	if err := os.WriteFile(file, []byte(`{"user":"bob","readonly":true}`), 0o600); err != nil {
