@@ -225,7 +225,7 @@ func hookDecides(t *testing.T, a *access, hook *rightsHook) {
 		}
 	}
 	if n := len(hook.questions("jane")); n > 0 {
-		t.Errorf("the service was asked %d times about somebody whom no condition lets through", n)
+		t.Errorf("the service was asked %d times about a user who matches no condition", n)
 	}
 	before := len(hook.questions("hook-yes"))
 	for range 5 {
@@ -234,7 +234,7 @@ func hookDecides(t *testing.T, a *access, hook *rightsHook) {
 		}
 	}
 	if n := len(hook.questions("hook-yes")); n != before {
-		t.Errorf("the service was asked %d times what it had said", n-before)
+		t.Errorf("the service was asked again %d times", n-before)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestCacheFileThroughFailover(t *testing.T) {
 	}
 	through.lost()
 	later := through.head()
-	waitUntil(t, "the other server has heard of it", func() bool { return stopped.head() >= later })
+	waitUntil(t, "the other server has the change", func() bool { return stopped.head() >= later })
 	stopped.stop()
 	primary.Crash()
 	if err := standby.Promote(ctx); err != nil {

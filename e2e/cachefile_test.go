@@ -218,7 +218,7 @@ func TestDamageUnderCacheFile(t *testing.T) {
 	}
 	metrics := want(t, c.a, 200, http.MethodGet, "/metrics", "", "")
 	if n, _ := valueOf(metrics, `rowlock_corrupt_objects{resource="configmaps"}`); n != 5 {
-		t.Errorf("the metric tells of %v objects", n)
+		t.Errorf("the metric counts %v objects", n)
 	}
 	want(t, c.a, 200, http.MethodGet, "/readyz", "", "")
 	for _, name := range []string{"sound", "value", "rowname", "indexed"} { // the cache file has them as they were written

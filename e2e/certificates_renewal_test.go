@@ -55,6 +55,6 @@ func TestAuthorityGetsASuccessor(t *testing.T) {
 	}
 	k.With("KUBECONFIG="+before).Run("get", "namespaces")
 	if !strings.Contains(k.Run("get", "--raw", "/metrics"), `rowlock_certificate_end_timestamp_seconds{file="ca.crt"}`) {
-		t.Error("no metric tells when the authority ends")
+		t.Error("no metric has the expiry of the authority")
 	}
 }

@@ -94,7 +94,7 @@ wait
 			}
 			for _, want := range []string{"12 to 15 minutes", "Ctrl-C", "With apt-get it installs", "== go vet"} {
 				if !strings.Contains(out.String(), want) {
-					t.Errorf("%q is not said beforehand:\n%s", want, &out)
+					t.Errorf("%q is not announced:\n%s", want, &out)
 				}
 			}
 			if err := cmd.Process.Signal(signal); err != nil {
@@ -168,7 +168,7 @@ exit %d
 				t.Errorf("it shows %d notes, want %d\n%s", n, c.notes, text)
 			}
 			if strings.Contains(text, "failed in lane lint:\n  go vet ./...") != (c.vet > 0) || !strings.Contains(text, "== deadcode") || !strings.Contains(text, "lint: ") {
-				t.Errorf("it says\n%s", text)
+				t.Errorf("the output is\n%s", text)
 			}
 		})
 	}

@@ -74,13 +74,13 @@ func TestCorruptObjects(t *testing.T) {
 				}
 			}
 			if strings.Contains(verbose, "default/bad") {
-				t.Errorf("everybody is told of %s", verbose)
+				t.Errorf("every client sees %s", verbose)
 			}
 			if single := string(want(t, a, 500, http.MethodGet, "/readyz/corrupt-objects", "", "")); !strings.Contains(single, "configmaps/default/bad at revision ") {
 				t.Errorf("the check by itself says %s", single)
 			}
 			if m := string(want(t, a, 200, http.MethodGet, "/metrics", "", "")); !strings.Contains(m, `rowlock_corrupt_objects{resource="configmaps"} 1`) {
-				t.Error("no metric tells of it")
+				t.Error("no metric counts it")
 			}
 			for _, c := range []struct{ method, contentType, body string }{
 				{http.MethodGet, "", ""}, {http.MethodPut, "application/json", `{"metadata":{"name":"bad"}}`},

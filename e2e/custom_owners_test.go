@@ -59,7 +59,7 @@ func ownDefinition(t *testing.T, a *api) {
 	}
 	for _, o := range owners(t, answer) {
 		if strings.Contains(o, "f:labels") {
-			t.Errorf("somebody owns labels: %s", o)
+			t.Errorf("labels have an owner: %s", o)
 		}
 	}
 	answer = want(t, a, http.StatusOK, http.MethodPatch, pens+"?fieldManager=n", "application/merge-patch+json", `{"metadata":{"labels":{"e":"f"}}}`)

@@ -62,7 +62,7 @@ func TestEmulatedReleases(t *testing.T) {
 			k.Run("create", "deployment", "web", "--image=i")
 			k.Want([]string{"web"}, "get", "deployments")
 			if out := k.Run("get", "deployment", "web", "-o", "yaml"); strings.Contains(out, "creationTimestamp: null") {
-				t.Errorf("a template says when it was created:\n%s", out)
+				t.Errorf("a template has a creation time:\n%s", out)
 			}
 			if _, err := k.Try(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}`, "apply", "--server-side", "-f", "-"); err != nil {
 				t.Error(err)

@@ -261,7 +261,7 @@ func TestServesNewer(t *testing.T) {
 				t.Errorf("the server ended with %v", err)
 			}
 			if text := errOut.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "migration 998") || !strings.Contains(text, "use the newer version") {
-				t.Errorf("it says\n%s", text)
+				t.Errorf("the output is\n%s", text)
 			}
 		})
 	}

@@ -145,7 +145,7 @@ func TestFairness(t *testing.T) {
 		t.Errorf("a watch that begins: %+v", a)
 	}
 	if a := askAs(t, s, client, "foo", "GET", "/version", ""); a.code != 200 || a.level == level {
-		t.Errorf("somebody else: %+v", a)
+		t.Errorf("another user: %+v", a)
 	}
 	if m := metrics(); !strings.Contains(m, `apiserver_flowcontrol_rejected_requests_total{flow_schema="noxu",priority_level="tight",reason="concurrency-limit"} 2`) {
 		t.Error("refusals are not counted")

@@ -210,7 +210,7 @@ func (l *load) note(name, value string, absent bool, code int, answer []byte, er
 	case code == http.StatusConflict && absent: // an earlier create of open outcome happened
 		delete(fate, "")
 		if len(fate) == 1 && fate[value] {
-			l.c.t.Errorf("%s exists, and nobody was told", name)
+			l.c.t.Errorf("%s exists, and its create was not acknowledged", name)
 		}
 	default:
 		l.c.t.Errorf("%s: writing %q gives %d %s", name, value, code, answer)

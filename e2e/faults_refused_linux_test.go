@@ -45,7 +45,7 @@ func refused(t *testing.T, s *harness.Server, words string, begin, end func()) {
 				t.Errorf("while it lasts: %d %v %s", code, header, body)
 			}
 			if strings.Contains(string(body), words) {
-				t.Errorf("a client is told the database's words: %s", body)
+				t.Errorf("a client sees the database's text: %s", body)
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func refused(t *testing.T, s *harness.Server, words string, begin, end func()) {
 		t.Errorf("the server's health is %s", all)
 	}
 	if metrics := string(want(t, a, 200, http.MethodGet, "/metrics", "", "")); !strings.Contains(metrics, `rowlock_store_refusing{`) || !strings.Contains(metrics, `rowlock_store_refusals_total{`) {
-		t.Error("the metrics do not tell of it")
+		t.Error("no metric counts it")
 	}
 	logged(t, s, words)
 	end()

@@ -99,7 +99,7 @@ func chunks(t *testing.T, p *protocol, ns string) {
 			case (list.Continue != "") != (left > 0):
 				t.Fatalf("limit %d: %d remain, token %q", limit, left, list.Continue)
 			case left > 0 && (list.RemainingItemCount == nil || *list.RemainingItemCount != left):
-				t.Fatalf("limit %d: %d remain, told %v", limit, left, list.RemainingItemCount)
+				t.Fatalf("limit %d: %d remain, reported %v", limit, left, list.RemainingItemCount)
 			}
 			if o.Continue = list.Continue; o.Continue == "" {
 				if len(names) != total || !slices.IsSorted(names) {

@@ -89,7 +89,7 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = &out, &out
 		err = cmd.Run()
 		if strings.Contains(out.String(), "s3cret") {
-			t.Errorf("%v tells the password: %s", args, out.String())
+			t.Errorf("%v shows the password: %s", args, out.String())
 		}
 		return out.String(), err
 	}
@@ -173,7 +173,7 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 			t.Error(err)
 		}
 		if strings.Contains(s.Log(), "s3cret") {
-			t.Errorf("the log tells a password:\n%s", s.Log())
+			t.Errorf("the log has a password:\n%s", s.Log())
 		}
 	})
 	t.Run("certificates that change", func(t *testing.T) {

@@ -471,7 +471,7 @@ func TestStoreInterrupted(t *testing.T) {
 		var checked storeBackup
 		store(t, &checked, "restore", "--check", file)
 		if checked != b {
-			t.Errorf("the check tells %+v, want %+v", checked, b)
+			t.Errorf("the check reports %+v, want %+v", checked, b)
 		}
 	})
 }
@@ -527,7 +527,7 @@ func TestStoreExportApplies(t *testing.T) {
 	}
 	store(t, &e, "export", "--yaml", file, "--revision", strconv.FormatInt(st.Revision, 10), "--data-dir", s.DataDir)
 	if e.Revision != st.Revision || e.Objects == 0 || e.File != file || e.Format != "yaml" {
-		t.Errorf("the export tells %+v", e)
+		t.Errorf("the export reports %+v", e)
 	}
 	other := harness.StartT(t, harness.Options{}).Kubectl(t)
 	other.Want([]string{"deployment.apps/web created", "namespace/shop created", "job.batch/import created", "service/web created"}, "apply", "-f", file)
@@ -553,11 +553,11 @@ func TestStoreSchemaMessages(t *testing.T) {
 		}
 		var m struct{ From, To uint }
 		if store(t, &m, "migrate", "--store", c.url); m.From != 0 || m.To == 0 {
-			t.Errorf("the first migration tells %+v", m)
+			t.Errorf("the first migration reports %+v", m)
 		}
 		newest := m.To
 		if store(t, &m, "migrate", "--store", c.url); m.From != newest || m.To != newest {
-			t.Errorf("the second migration tells %+v", m)
+			t.Errorf("the second migration reports %+v", m)
 		}
 		change := func(statement string) {
 			t.Helper()
@@ -573,7 +573,7 @@ func TestStoreSchemaMessages(t *testing.T) {
 		change("UPDATE schema_migrations SET version = 1")
 		storeFails(t, "run `rowlock store migrate`", "status", "--store", c.url)
 		if store(t, &m, "migrate", "--store", c.url); m.From != 1 || m.To != newest {
-			t.Errorf("the migration of an older schema tells %+v", m)
+			t.Errorf("the migration of an older schema reports %+v", m)
 		}
 		change("UPDATE schema_migrations SET version = 900")
 		var st storeStatus

@@ -341,7 +341,7 @@ func TestTakenOverConnections(t *testing.T) {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	if h := b.seen.Load().Header; h.Get("Authorization") != "" || h.Get("X-Remote-User") != "ann" {
-		t.Errorf("it was told %v", h)
+		t.Errorf("it received %v", h)
 	}
 	_, never := dial("/apis/g.example/v1/namespaces/a/things/x/never")
 	for _, before := range []time.Duration{0, longest + longest/10} {

@@ -99,7 +99,7 @@ func TestShards(t *testing.T) {
 		case page.Metadata.Continue != "":
 			path = maps + "?limit=2&continue=" + page.Metadata.Continue + "&" + of(first)
 			if page.Metadata.RemainingItemCount == nil {
-				t.Error("a page does not tell how many items follow")
+				t.Error("a page does not count the items that follow")
 			}
 		}
 	}

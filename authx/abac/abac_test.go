@@ -199,7 +199,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, a := range []*authx.Attributes{path(nobody, "get", "/x"), resource(nobody, "get", "x", "", "pods", "")} {
 			if d, _, _ := z.Authorize(t.Context(), a); d != authx.NoOpinion {
-				t.Fatal("somebody who is neither named nor in a group is allowed something")
+				t.Fatal("a user who is neither named nor in a group is allowed something")
 			}
 		}
 	})

@@ -86,7 +86,7 @@ func TestFailures(t *testing.T) {
 		w.after(interval, "one")
 	}
 	if len(w.failed) != 2 {
-		t.Errorf("told %v", w.failed)
+		t.Errorf("reported %v", w.failed)
 	}
 	if err := os.Remove(w.path); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestFailures(t *testing.T) {
 	w.after(interval, "one")
 	w.after(interval, "one")
 	if len(w.failed) != 3 || !errors.Is(w.failed[2], os.ErrNotExist) {
-		t.Errorf("told %v", w.failed)
+		t.Errorf("reported %v", w.failed)
 	}
 	w.write("two", w.now.Add(-time.Minute))
 	w.after(interval, "two")

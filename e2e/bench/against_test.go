@@ -27,7 +27,7 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	if !all[0].tls.InsecureSkipVerify || all[1].tls.InsecureSkipVerify {
-		t.Error("whether a certificate is verified is not what the kubeconfig says")
+		t.Error("verification of certificates does not follow the kubeconfig")
 	}
 }
 

@@ -300,7 +300,7 @@ func TestNodeRules(t *testing.T) {
 	}
 	for _, b := range policy.ClusterRoleBindings {
 		if b.Name == "system:node" && len(b.Subjects) > 0 {
-			t.Errorf("everybody's node role: %v", b.Subjects)
+			t.Errorf("the node role of all users: %v", b.Subjects)
 		}
 	}
 }

@@ -280,7 +280,7 @@ func TestLongPage(t *testing.T) {
 				t.Errorf("%s, sound: %v: the length is %q", k.name, p.Sound, length)
 			}
 			if length != "" && length != strconv.Itoa(w.Body.Len()) {
-				t.Errorf("%s: %d bytes, said to be %s", k.name, w.Body.Len(), length)
+				t.Errorf("%s: %d bytes, Content-Length %s", k.name, w.Body.Len(), length)
 			}
 			bodies = append(bodies, w.Body.String())
 		}

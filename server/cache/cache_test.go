@@ -393,7 +393,7 @@ func TestReopen(t *testing.T) {
 		names[d.Item().Name] = d.Item().Err() == nil
 	}
 	if !names["x"] || !names["y"] {
-		t.Errorf("a follower is told of %v", names)
+		t.Errorf("a follower gets %v", names)
 	}
 	// An object that was written in the meantime is not overwritten.
 	c.Apply([]sqlstore.Change{sealed("x", "n1")})

@@ -211,7 +211,7 @@ func TestSizesStay(t *testing.T) {
 	c, _ := packedPods(t, 1200, 1<<20)
 	it := all(c)[5]
 	if n, ok := it.Sized(); ok {
-		t.Fatalf("%d bytes, though nobody said so", n)
+		t.Fatalf("%d bytes, which were not requested", n)
 	}
 	for range 2 {
 		it.NoteSize(0)

@@ -91,6 +91,6 @@ func TestWritesCopyNothingUnseen(t *testing.T) {
 	}
 	unseen, seen := perWrite(false), perWrite(true)
 	if unseen+2 > seen {
-		t.Errorf("%.0f allocations where nobody reads, %.0f where somebody does", unseen, seen)
+		t.Errorf("%.0f allocations without a reader, %.0f with one", unseen, seen)
 	}
 }

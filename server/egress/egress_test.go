@@ -183,7 +183,7 @@ func try(t *testing.T, s *egress.Selector, to string) {
 	fmt.Fprint(conn, "hello")
 	got := make([]byte, 5)
 	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "hello" {
-		t.Errorf("heard %q, %v", got, err)
+		t.Errorf("read %q, %v", got, err)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestBadProxies(t *testing.T) {
 		}
 	}()
 	if _, err := selector(t, "{tcp: {url: 'http://"+silent.Addr().String()+"'}}").To(egress.Cluster)(ctx, "tcp", "10.0.0.1:443"); err == nil {
-		t.Error("a proxy that says nothing gives a connection")
+		t.Error("a proxy that does not answer gives a connection")
 	}
 }
 

@@ -64,7 +64,7 @@ func TestSelectorsAreBounded(t *testing.T) {
 			t.Errorf("an administrator's: %d", code)
 		}
 		if refused != 4+17 {
-			t.Errorf("%d refusals were told", refused)
+			t.Errorf("%d refusals were counted", refused)
 		}
 		close(end)
 		synctest.Wait()

@@ -77,6 +77,6 @@ func TestBuiltInResourcesStayThemselves(t *testing.T) {
 		t.Error("a shadow is served, or what is none is not")
 	}
 	if !c.Own("rbac.example", "roles") || !c.Own("rbac.example", "reviews") || c.Own("rbac.example", "things") || c.Own("other.example", "roles") {
-		t.Error("what is built in is not told from what is not")
+		t.Error("built-in kinds are not distinguished from others")
 	}
 }

@@ -30,7 +30,7 @@ func TestCensus(t *testing.T) {
 			found[name] = value
 		}
 		if !strings.Contains(w.Body.String(), "# HELP hidden_metrics_total [BETA] ") {
-			t.Error("hidden_metrics_total is not said to be beta")
+			t.Error("hidden_metrics_total is not marked as beta")
 		}
 		return found
 	}

@@ -281,7 +281,7 @@ func TestNoOtherWay(t *testing.T) {
 	}
 	for i := range s.Elem().NumField() {
 		if f := s.Elem().Field(i); f.IsExported() {
-			t.Errorf("the field %s is open to everybody", f.Name)
+			t.Errorf("the field %s is open to all users", f.Name)
 		}
 	}
 }

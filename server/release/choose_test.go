@@ -53,7 +53,7 @@ func TestInfo(t *testing.T) {
 		t.Errorf("a server without flags is %+v", info)
 	}
 	if info.EmulationMajor+info.EmulationMinor+info.MinCompatibilityMajor+info.MinCompatibilityMinor != "" {
-		t.Errorf("a server of 1.32 says what it emulates: %+v", info)
+		t.Errorf("a server of 1.32 shows an emulated version: %+v", info)
 	}
 	info = release.Chosen{Version: release.V135, MinCompatibility: release.V134}.Info("x")
 	if info.Minor != "36" || info.GitVersion != "v1.36.2+x" || info.EmulationMajor+"."+info.EmulationMinor != "1.35" || info.MinCompatibilityMajor+"."+info.MinCompatibilityMinor != "1.34" {

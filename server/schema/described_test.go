@@ -88,7 +88,7 @@ func TestEveryValueIsDescribed(t *testing.T) {
 		}
 	}
 	if got := slices.Sorted(maps.Keys(bare)); !slices.Equal(got, wordless) {
-		t.Errorf("enumerations with values of which nothing is said:\n%s", strings.Join(got, "\n"))
+		t.Errorf("enumerations with values without a description:\n%s", strings.Join(got, "\n"))
 	}
 }
 

@@ -172,7 +172,7 @@ func TestTurnsOfWaiters(t *testing.T) {
 			t.Errorf("made were first %s, then %s, and %d in all", first, then, n)
 		}
 		if n := s.Waiting(); n != 0 {
-			t.Errorf("%d are said to wait when all have gone", n)
+			t.Errorf("%d count as waiting when all have gone", n)
 		}
 	})
 }
@@ -219,7 +219,7 @@ func TestWaitersAreBounded(t *testing.T) {
 			}
 		}
 		if n := s.Waiting(); n != 0 {
-			t.Errorf("%d are said to wait when all have gone", n)
+			t.Errorf("%d count as waiting when all have gone", n)
 		}
 	})
 }

@@ -39,10 +39,10 @@ func sameAsRewritten(t *testing.T, text []byte) bool {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(asJSON, wantJSON) {
-		t.Fatalf("of %s\nis said\n%s\ninstead of\n%s", text, asJSON, wantJSON)
+		t.Fatalf("%s\nis published as\n%s\ninstead of\n%s", text, asJSON, wantJSON)
 	}
 	if !bytes.Equal(wire, wantWire) {
-		t.Fatalf("of %s\nis said in protobuf\n%q\ninstead of\n%q", text, wire, wantWire)
+		t.Fatalf("%s\nis published in protobuf as\n%q\ninstead of\n%q", text, wire, wantWire)
 	}
 	return true
 }

@@ -81,7 +81,7 @@ func TestMerge(t *testing.T) {
 	}
 	o.parts, o.number = nil, 2
 	if w := get(t, d.ServeV2, "/openapi/v2", "Accept", "application/json"); w.Header().Get("Etag") != before.Header().Get("Etag") {
-		t.Error("what another server said is there for ever")
+		t.Error("the document of another server is kept for ever")
 	}
 }
 

@@ -125,7 +125,7 @@ func TestEveryRecordingIsPlayed(t *testing.T) {
 	}
 	for name, n := range inside {
 		if only := outside[name]; (n == 0) != (only != "") {
-			t.Errorf("%s is played by %d packages in their processes, and outside.txt says: %q", name, n, only)
+			t.Errorf("%s is played by %d packages in their processes, and outside.txt has: %q", name, n, only)
 		}
 	}
 	readme, err := os.ReadFile("../../README.md")

@@ -102,10 +102,10 @@ func TestSpans(t *testing.T) {
 		t.Errorf("an attribute has %d bytes", n)
 	}
 	if got, want := out.Get("Traceparent"), "00-"+second.Trace+"-"+second.ID+"-01"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("sent %q, want %q", got, want)
 	}
 	if out.Get("Tracestate") != "" {
-		t.Error("what the client said of its trace is passed on")
+		t.Error("the trace headers of the client are passed on")
 	}
 }
 
@@ -130,7 +130,7 @@ func TestSampledOut(t *testing.T) {
 	h := http.Header{"Traceparent": {"00-" + theirTrace + "-00f067aa0ba902b7-01"}, "Tracestate": {"a=b"}}
 	tr.Inject(ctx, h)
 	if got := h.Get("Traceparent"); len(got) != 55 || !strings.HasSuffix(got, "-00") || strings.Contains(got, theirTrace) || h.Get("Tracestate") != "" {
-		t.Errorf("others are told %v", h)
+		t.Errorf("others get %v", h)
 	}
 	if err := tr.Close(); err != nil {
 		t.Error(err)

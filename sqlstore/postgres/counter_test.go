@@ -57,6 +57,6 @@ func TestCounterIsNotHeldOverTheNetwork(t *testing.T) {
 	proxy.Go()
 	o := <-answered
 	if o.err != nil || o.out[0].Err != nil || o.out[0].Revisions[0] != 4 || o.out[1].Revisions[0] != 5 || o.out[2].Err == nil {
-		t.Errorf("the far server is told %+v, %v", o.out, o.err)
+		t.Errorf("the far server gets %+v, %v", o.out, o.err)
 	}
 }

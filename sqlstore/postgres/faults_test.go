@@ -360,7 +360,7 @@ func TestNoPasswordInErrors(t *testing.T) {
 			t.Fatalf("%s opens", url)
 		}
 		if strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("the error tells the password: %v", err)
+			t.Errorf("the error has the password: %v", err)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestNotificationsTellNothing(t *testing.T) {
 			first = n.Payload
 		}
 		if n.Channel != "rowlock" || n.Payload != first || !number.MatchString(n.Payload) {
-			t.Errorf("write %d is told as %q on %q, the first was %q", i, n.Payload, n.Channel, first)
+			t.Errorf("write %d is notified as %q on %q, the first was %q", i, n.Payload, n.Channel, first)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func wantReturned(t *testing.T, d *postgres.Driver, count, shown, lost int64) {
 	select {
 	case <-d.Noticed():
 	default:
-		t.Error("nobody is told")
+		t.Error("no server notices")
 	}
 }
 

@@ -106,7 +106,7 @@ func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
 	select {
 	case <-hints: // the store does not know of the second batch
 	case <-time.After(2 * time.Minute):
-		t.Error("nothing tells the store to look at the table")
+		t.Error("the store was not told to check the table")
 	}
 }
 

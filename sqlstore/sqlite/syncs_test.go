@@ -170,7 +170,7 @@ func TestFailedSyncOfTheFile(t *testing.T) {
 		t.Fatalf("trimming behind a sync that failed gave %v", err)
 	}
 	if err := d.Healthy(); !errors.Is(err, sqlstore.ErrGone) {
-		t.Fatalf("the store is said to be kept: %v", err)
+		t.Fatalf("the store is reported as kept: %v", err)
 	}
 	if row, err := d.Read(t.Context(), sqlstore.Key{Resource: "pods", Namespace: "default", Name: names[0]}, 0); err != nil || len(row.Value) != len(value) {
 		t.Fatalf("reading gave %d bytes, %v", len(row.Value), err)

@@ -164,7 +164,7 @@ var applyTests = map[string]func(*testing.T, Database){
 		}
 		want := now.Truncate(time.Microsecond)
 		if !row.WrittenAt.Equal(want) || !row.ExpiresAt.Equal(want.Add(time.Hour)) || !out[0].WrittenAt.Equal(want) {
-			t.Fatalf("written %v, expires %v, told %v; want %v", row.WrittenAt, row.ExpiresAt, out[0].WrittenAt, want)
+			t.Fatalf("written %v, expires %v, returned %v; want %v", row.WrittenAt, row.ExpiresAt, out[0].WrittenAt, want)
 		}
 	},
 	"a large batch": func(t *testing.T, db Database) {

@@ -122,7 +122,7 @@ var faultTests = map[string]func(*testing.T, Database){
 		_, err := s.Write(t.Context(), create(pod("a"), "a").Ops...)
 		wantErr(t, err, sqlstore.ErrUnavailable)
 		if errors.Is(err, sqlstore.ErrUncertain) {
-			t.Fatalf("the outcome was found out, and the error says %v", err)
+			t.Fatalf("the outcome was found, but the error is %v", err)
 		}
 		wantBounds(t, d, 0, 0)
 	},

@@ -68,7 +68,7 @@ func damagedPacks(t *testing.T, db Database) {
 	}
 	report, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil })
 	if err != nil || report.Count == 0 || report.Problems[0].Key != bad.String() {
-		t.Errorf("verify says %+v, %v", report, err)
+		t.Errorf("verify reports %+v, %v", report, err)
 	}
 	// The end of a life belongs into the pack that is damaged: it waits until that is not kept.
 	db.Exec(t, `DELETE FROM kv_packed WHERE name = 'bad'`)

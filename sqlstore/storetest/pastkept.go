@@ -17,16 +17,16 @@ func OlderBinaries(t *testing.T, d sqlstore.Driver, compatible func() (int64, er
 	must(t, d, create(pod("b"), "2"))
 	older := sqlstore.Schema{Found: sqlstore.PackedSchema, Known: sqlstore.PackedSchema - 1}
 	if _, err := older.Lacks(compatible, false); err != nil {
-		t.Errorf("before anything is packed an older binary is told %v", err)
+		t.Errorf("before anything is packed an older binary gets %v", err)
 	}
 	retain(t, sqlstore.Floors{Log: 1, Past: map[string]int64{"": 0}}, d)
 	var refused *sqlstore.SchemaError
 	if _, err := older.Lacks(compatible, false); !errors.As(err, &refused) {
-		t.Errorf("beside packs an older binary is told %v", err)
+		t.Errorf("with packs an older binary gets %v", err)
 	}
 	trim(t, d, 2, 10, 0)
 	if _, err := older.Lacks(compatible, false); err != nil {
-		t.Errorf("without packs an older binary is told %v", err)
+		t.Errorf("without packs an older binary gets %v", err)
 	}
 }
 
@@ -123,7 +123,7 @@ func expiredPast(t *testing.T, db Database) {
 		}
 	}
 	if report, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil }); err != nil || report.Count != 0 {
-		t.Errorf("verify says %+v, %v", report, err)
+		t.Errorf("verify reports %+v, %v", report, err)
 	}
 }
 

@@ -116,7 +116,7 @@ func rewriteBeside(t *testing.T, db Database, d sqlstore.Driver, keys *Locksmith
 		}
 	}}
 	if done, err := first.Run(cut, d); !errors.Is(err, context.Canceled) || done.PastWritten == 0 {
-		t.Errorf("interrupted it says %+v, %v", done, err)
+		t.Errorf("interrupted it reports %+v, %v", done, err)
 	}
 	second := upkeep.Rewrite{Keys: keys, Form: asStored}
 	done, err := second.Run(t.Context(), d)
@@ -249,6 +249,6 @@ func wantStates(t *testing.T, d sqlstore.Driver, keys *Locksmith, states map[sql
 		}
 	}
 	if report, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil }); err != nil || report.Count != 0 {
-		t.Errorf("verify says %+v, %v", report, err)
+		t.Errorf("verify reports %+v, %v", report, err)
 	}
 }

@@ -192,7 +192,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 			t.Errorf("%d of 5 rows: %v", found, err)
 		}
 	},
-	"what cannot be opened is said, and hinders nobody": func(t *testing.T, db Database) {
+	"unreadable values are reported, and block no others": func(t *testing.T, db Database) {
 		a := serve(t, db.Open(t), sqlstore.Config{Sealer: NewLocksmith("new", "old")})
 		keys := NewLocksmith("old")
 		b := serve(t, db.Open(t), sqlstore.Config{Sealer: keys})

@@ -104,7 +104,7 @@ func TestRotation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := signer.Sign(ctx, []byte("{}")); err == nil {
-		t.Error("somebody signs")
+		t.Error("a signer is available")
 	}
 	s.Start(t)
 	if _, err := issue(t, signer); err != nil {

@@ -104,7 +104,7 @@ func TestCluster(t *testing.T) {
 func TestPodName(t *testing.T) {
 	for _, i := range []int{0, 19, 20, 1999} {
 		if got, want := small.PodName(i), small.Pod(i).Name; got != want {
-			t.Errorf("Pod %d is called %s, and said to be called %s", i, want, got)
+			t.Errorf("Pod %d has the name %s, but reports %s", i, want, got)
 		}
 	}
 }

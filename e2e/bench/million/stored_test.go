@@ -35,7 +35,7 @@ func TestStoredForm(t *testing.T) {
 			t.Fatalf("%s is not as it is stored: %s", row.Key, row.Value)
 		}
 		if id.Name != row.Key.Name || id.Namespace != row.Key.Namespace {
-			t.Errorf("%s says that it is %s/%s", row.Key, id.Namespace, id.Name)
+			t.Errorf("%s claims to be %s/%s", row.Key, id.Namespace, id.Name)
 		}
 		seen[row.Key.Resource] = true
 	}

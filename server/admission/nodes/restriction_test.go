@@ -250,7 +250,7 @@ func TestRestriction(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, w.want)
 			}
 			if err := p.Admit(t.Context(), w.attributes(&authx.Identity{Name: "jan"})); err != nil {
-				t.Errorf("somebody else was refused: %v", err)
+				t.Errorf("another user was refused: %v", err)
 			}
 		})
 	}

@@ -124,7 +124,7 @@ func TestSameStatus(t *testing.T) {
 		}
 	}
 	if quota.Same(&corev1.ResourceQuotaStatus{}, &corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{}, Used: corev1.ResourceList{}}) {
-		t.Error("a status that says nothing is like one that says that there is nothing")
+		t.Error("an empty status equals one that counts zero")
 	}
 }
 

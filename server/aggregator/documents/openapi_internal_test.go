@@ -17,7 +17,7 @@ func TestDocumentsAreOfTheirNumber(t *testing.T) {
 	d = New(Config{Services: func() *aggregator.Services {
 		if looked = true; d.mu.TryLock() {
 			d.mu.Unlock()
-			t.Error("what a server says may be noted meanwhile")
+			t.Error("the answer of a server may be stored meanwhile")
 		}
 		return none
 	}})

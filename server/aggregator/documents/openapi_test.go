@@ -55,7 +55,7 @@ func TestIndex(t *testing.T) {
 		t.Errorf("index %v", got)
 	}
 	if w.count("one /openapi/v3 as system:aggregator ") == 0 {
-		t.Error("it was asked as somebody else")
+		t.Error("it was asked as another user")
 	}
 	for path, want := range map[string]int{"apis/a.example/v1": 200, "apis/apps/v1": 404} {
 		rec := httptest.NewRecorder()

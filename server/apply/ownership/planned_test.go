@@ -288,7 +288,7 @@ func TestCreatedFromNothing(t *testing.T) {
 	}
 	m.blank.Range(func(of, obj any) bool {
 		if !reflect.ValueOf(obj).Elem().IsZero() {
-			t.Errorf("%v: somebody has written to what is shared: %s", of, marshal(t, obj))
+			t.Errorf("%v: a shared value was changed: %s", of, marshal(t, obj))
 		}
 		return true
 	})

@@ -167,14 +167,14 @@ func testLeaderElection(t *testing.T, stalls bool) {
 		w.run(ctx, &all, toB, "b")
 		w.expect(time.Hour, "a", "the holder renews its lease")
 		if s := lease.spec(); *s.HolderIdentity != "a" || *s.LeaseTransitions != 0 || *s.LeaseDurationSeconds != 15 || s.RenewTime.Sub(s.AcquireTime.Time) < 59*time.Minute {
-			t.Errorf("the lease says %+v", s)
+			t.Errorf("the lease has %+v", s)
 		}
 		endA()
 		w.expect(14*time.Second-2400*time.Millisecond, "", "the lease of one that ended lasts")
 		// b sees the last renewal up to a pause (2.4 s) later, and looks again up to a pause after its end.
 		w.expect(8500*time.Millisecond, "b", "and is free then")
 		if s := lease.spec(); *s.HolderIdentity != "b" || *s.LeaseTransitions != 1 || time.Since(s.AcquireTime.Time) > 8500*time.Millisecond {
-			t.Errorf("the lease says %+v", s)
+			t.Errorf("the lease has %+v", s)
 		}
 		toB.set(true)
 		w.expect(7*time.Second, "b", "one that cannot renew its lease goes on for a while")

@@ -327,7 +327,7 @@ func TestLeavesWhileItsBodyWaits(t *testing.T) {
 		s.Leave(r)
 		synctest.Wait()
 		if len(ended) != 2 {
-			t.Error("somebody waits for the seats of a request that has ended")
+			t.Error("a request waits for the seats of one that has ended")
 		}
 		s.Pause(r)
 		if err := s.Resume(context.Background(), r); err != nil {
@@ -441,7 +441,7 @@ func TestSeatsForABodyDuringAWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 			if waited, _ := r.Waited(); waited > 2*Unmoved {
-				t.Errorf("somebody waited for %v for one that writes", waited)
+				t.Errorf("a request waited %v for one that writes", waited)
 			}
 			s.Leave(r)
 			if err := s.Resume(t.Context(), slow); err != nil { // that of its body

@@ -21,7 +21,7 @@ func TestTimings(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := s.Counts([]*Flow{counts})[0].Unplaced; n == 0 {
-			t.Error("there was room for everybody")
+			t.Error("there was room for all")
 		}
 		s.Leave(first)
 		if err := <-ended; err != nil {

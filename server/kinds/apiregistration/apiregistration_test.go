@@ -31,7 +31,7 @@ func TestWhatTheServerWrites(t *testing.T) {
 	}
 }
 
-// TestNames: the name must consist of the version and the group.
+// TestNames: a generateName must be the name itself, which the version and the group determine.
 func TestNames(t *testing.T) {
 	s := apiregistration.OfDefinition(schema.GroupVersion{Group: "x.example", Version: "v1"})
 	s.GenerateName = s.Name

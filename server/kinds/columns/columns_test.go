@@ -27,7 +27,7 @@ func TestOf(t *testing.T) {
 	var shown []string
 	for _, d := range of.Definitions {
 		if d.Description == "" {
-			t.Errorf("%s says nothing of itself", d.Name)
+			t.Errorf("%s has no description", d.Name)
 		}
 		shown = append(shown, d.Name+":"+d.Type+":"+string('0'+rune(d.Priority)))
 	}
@@ -36,7 +36,7 @@ func TestOf(t *testing.T) {
 	}
 	for _, d := range columns.Containers() {
 		if d.Priority != 1 {
-			t.Errorf("%s is shown to everybody", d.Name)
+			t.Errorf("%s is shown to all users", d.Name)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestSlowSchemas(t *testing.T) {
 					t.Errorf("within %v: %v", limit, err)
 				}
 				if request.Err() != nil {
-					t.Errorf("within %v it is told too late", limit)
+					t.Errorf("within %v the result comes too late", limit)
 				}
 			})
 		}
@@ -59,7 +59,7 @@ func TestSlowSchemas(t *testing.T) {
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		if err := v.Ready(gone, "ann"); err != context.Canceled {
-			t.Errorf("who has gone is told %v", err)
+			t.Errorf("a canceled caller gets %v", err)
 		}
 		if err := v.Ready(t.Context(), "ann"); err != nil || time.Since(began) != 200*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)

@@ -20,7 +20,7 @@ func TestRepair(t *testing.T) {
 			shares := int32(7)
 			l.Spec.Limited.NominalConcurrencyShares = &shares
 			if !flowcontrol.RepairLevel(l, f) || *l.Spec.Limited.NominalConcurrencyShares == 7 {
-				t.Errorf("%s keeps what somebody changed", l.Name)
+				t.Errorf("%s keeps a change of another user", l.Name)
 			}
 			l.Spec.Limited.NominalConcurrencyShares = &shares
 			l.Annotations[flowcontrol.AutoUpdate] = "false"

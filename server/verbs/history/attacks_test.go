@@ -109,7 +109,7 @@ func TestWhoMayNot(t *testing.T) {
 		there := s.Do("GET", web, "", "Impersonate-User", user).Body.String()
 		never := s.Do("GET", gone, "", "Impersonate-User", user).Body.String()
 		if want := `deployments.apps \"web\" is forbidden`; !strings.Contains(there, want) || strings.ReplaceAll(never, "never", "web") != there {
-			t.Errorf("%s is told %s of what is there, and %s of what is not", user, there, never)
+			t.Errorf("%s gets %s for existing objects, and %s for missing ones", user, there, never)
 		}
 	}
 }

@@ -144,7 +144,7 @@ func TestBinding(t *testing.T) {
 	}
 	for _, f := range pod.ManagedFields {
 		if bytes.Contains(f.FieldsV1.Raw, []byte("nodeName")) {
-			t.Error("somebody owns the node name")
+			t.Error("the node name has an owner")
 		}
 	}
 	stale := fmt.Sprintf(`{"metadata": {"name": "gated", "uid": %q}, "target": {"name": "n"}}`, pod.UID)

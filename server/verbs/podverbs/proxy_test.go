@@ -176,11 +176,11 @@ func TestProxiedAnswersAreNotOurs(t *testing.T) {
 			t.Errorf("%d %s", code, text)
 		}
 		if len(header["Audit-Id"]) != 1 || len(header["Cache-Control"]) != 1 {
-			t.Errorf("what this server says is lost: %v", header)
+			t.Errorf("headers of this server are lost: %v", header)
 		}
 		for name, values := range header {
 			if strings.Contains(fmt.Sprint(values), "the pod's") {
-				t.Errorf("the pod says %s: %q", name, values)
+				t.Errorf("the pod received %s: %q", name, values)
 			}
 		}
 	}

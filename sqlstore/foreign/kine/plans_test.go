@@ -55,7 +55,7 @@ func (d database) plans(t *testing.T) {
 		}
 	}
 	if plan := explained(t, db, how.explain+"SELECT SUM(lease) FROM kine"); !how.whole.MatchString(how.allowed.ReplaceAllString(plan, "")) {
-		t.Errorf("a look at the whole table is not told from others:\n%s", plan)
+		t.Errorf("a scan of the whole table is not distinguished from others:\n%s", plan)
 	}
 }
 

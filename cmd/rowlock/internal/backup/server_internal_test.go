@@ -59,7 +59,7 @@ func TestBackupMetrics(t *testing.T) {
 	metrics := prometheus.NewPedanticRegistry()
 	metrics.MustRegister(&backupMetrics{f})
 	if got := gathered(t, metrics); got["rowlock_backup_active"] != 0 || len(got) != 5 {
-		t.Errorf("before it runs it tells %v", got)
+		t.Errorf("before it runs it reports %v", got)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -75,7 +75,7 @@ func TestBackupMetrics(t *testing.T) {
 		return m["rowlock_backup_bases_total"] == 1 && m["rowlock_backup_revision"] == 1
 	})
 	if got["rowlock_backup_active"] != 1 || got["rowlock_backup_lag_seconds"] > lateAfter.Seconds() || got["rowlock_backup_failures_total"]+got["rowlock_backup_gaps_total"] != 0 {
-		t.Errorf("while it follows it tells %v", got)
+		t.Errorf("while it follows it reports %v", got)
 	}
 	if now := float64(time.Now().Unix()); got["rowlock_backup_last_sync_timestamp_seconds"] > now+1 || got["rowlock_backup_last_sync_timestamp_seconds"] < now-60 || len(got) != 9 {
 		t.Errorf("it was synced at %v", got)
@@ -88,7 +88,7 @@ func TestBackupMetrics(t *testing.T) {
 		return m["rowlock_backup_failures_total"] > 0 && m["rowlock_backup_lag_revisions"] == 1
 	})
 	if s := f.Stats(); s.LastError == "" || got["rowlock_backup_active"] != 1 {
-		t.Errorf("without its folder it tells %v, %q", got, s.LastError)
+		t.Errorf("without its folder it reports %v, %q", got, s.LastError)
 	}
 	if err := os.Rename(dir+".away", dir); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestBackupMetrics(t *testing.T) {
 		return m["rowlock_backup_revision"] == 2 && m["rowlock_backup_lag_revisions"] == 0
 	})
 	if s := f.Stats(); s.LastError != "" {
-		t.Errorf("caught up it still says %q", s.LastError)
+		t.Errorf("after catching up it still reports %q", s.LastError)
 	}
 }
 

@@ -23,8 +23,8 @@ func TestImportSpoolIsOurs(t *testing.T) {
 		{Options: &database.Options{DataDir: t.TempDir()}, spool: filepath.Join(dir, "import")},
 		{Options: &database.Options{DataDir: dir}},
 	} {
-		if err := o.transfer(t.Context(), &intake.Job{}, nil, false); err == nil || !strings.Contains(err.Error(), "--spool: everybody may write to the folder "+dir) {
-			t.Errorf("a folder of everybody: %v", err)
+		if err := o.transfer(t.Context(), &intake.Job{}, nil, false); err == nil || !strings.Contains(err.Error(), "--spool: all users may write to the folder "+dir) {
+			t.Errorf("a folder that all users may write to: %v", err)
 		}
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {

@@ -314,7 +314,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("%v %v %+v: want one step that is denied", ok, err, p.Steps)
 	}
 	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "secrets are left out") {
-		t.Errorf("nothing is said of secrets:\n%s", notes)
+		t.Errorf("secrets are not mentioned:\n%s", notes)
 	}
 	u := &plan.Undelete{Finder: ann.finder()}
 	if err := u.Plan(t.Context(), plan.New(), s.target("secret/b")); err == nil || !strings.Contains(err.Error(), `cannot`) {

@@ -59,7 +59,7 @@ func TestWithStatus(t *testing.T) {
 	wantTotal(t, "a controller's", r, 0, 0, 0, 0, 1, 0)
 	wantDetail(t, r, copying.Conflict, "deployments.apps", "web", "not its status: ")
 	if got := field(s.get(t, path), "status", "replicas"); got != "7" {
-		t.Errorf("what the controller says was overwritten: %s", got)
+		t.Errorf("the status of the controller was overwritten: %s", got)
 	}
 	wantTotal(t, "overwritten", s.run(t, from, copying.Options{WithStatus: true, Overwrite: true}), 0, 1, 0, 0, 0, 0)
 	if got := field(s.get(t, path), "status", "replicas"); got != "3" {

@@ -158,7 +158,7 @@ func wantDetail(t *testing.T, r *copying.Report, o copying.Outcome, resource, na
 	if !slices.ContainsFunc(r.Details, func(d copying.Detail) bool {
 		return d.Outcome == o && d.Resource == resource && d.Name == name && strings.Contains(d.Reason, reason)
 	}) {
-		t.Errorf("nobody tells that %s %s is %s: %s; told is %+v", resource, name, o, reason, r.Details)
+		t.Errorf("no line reports that %s %s is %s: %s; reported is %+v", resource, name, o, reason, r.Details)
 	}
 }
 

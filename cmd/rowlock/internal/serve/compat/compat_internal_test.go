@@ -38,7 +38,7 @@ func TestFlagsPage(t *testing.T) {
 		}
 		for line := range strings.Lines(table) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "| `--") && !slices.Contains(lines, line) {
-				t.Errorf("docs/flags.md says what is not so: %s", line)
+				t.Errorf("docs/flags.md is wrong: %s", line)
 			}
 		}
 	}
