@@ -130,14 +130,14 @@ func (p *past) looks(then string) {
 	}
 	p.wants(0, []string{`"changedFields"`, `"change": "create"`}, "history", "deploy", "web", "-n", "shop", "-o", "json")
 	p.wants(0, []string{"1 write,"}, "history", "deploy/web", "-n", "shop", "--until", then)
-	p.wants(1, []string{"nothing is known of it"}, "history", "deploy/never", "-n", "shop")
+	p.wants(1, []string{"no state of it is kept"}, "history", "deploy/never", "-n", "shop")
 	p.wants(1, []string{"-      - image: nginx:1", "+      - image: nginx:2", "+  replicas: 3"}, "diff", "deploy/web", "-n", "shop", "--from", then)
 	p.wants(0, nil, "diff", "secret/pw", "-n", "shop", "--from", then)
 	p.wants(2, []string{`--from: "then" is not a time or revision`}, "diff", "deploy/web", "-n", "shop", "--from", "then")
 	for _, line := range strings.Split(p.wants(0, nil, "blame", "deploy/web", "-n", "shop"), "\n") {
 		for field, by := range map[string]string{"replicas: 3": "kubectl ", "- image: nginx:2": "kubectl-set ", "name: web": "kubectl-create "} {
 			if strings.HasSuffix(line, " "+field) && !strings.HasPrefix(line, by) {
-				p.t.Errorf("%q is said to be of somebody else than %s", line, by)
+				p.t.Errorf("%q is attributed to another user than %s", line, by)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func (p *past) denies() {
 		args = append([]string{args[0], "-n", "shop", "--as", "ann"}, args[1:]...)
 		out := p.wants(1, []string{"orbidden"}, args...)
 		if strings.Contains(out, "quiet") || strings.Contains(out, "cXVpZXQ") {
-			p.t.Errorf("%v tells the Secret:\n%s", args, out)
+			p.t.Errorf("%v shows the Secret:\n%s", args, out)
 		}
 	}
 	p.wants(2, []string{"forbidden"}, "diff", "secret/pw", "-n", "shop", "--as", "ann", "--since", "1m")

@@ -124,7 +124,7 @@ func (s *Server) runAgain(ctx context.Context, l Loop) (err error) {
 		if unread == nil {
 			return err
 		}
-		s.cfg.Log.Error("a loop came upon an object that cannot be read, and is started again", "name", l.Name, "error", unread)
+		s.cfg.Log.Error("a loop found an object that cannot be read; starting the loop again", "name", l.Name, "error", unread)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -28,7 +28,7 @@ func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.Re
 	who, mine, err := a.Authenticate(r)
 	r.Header.Del("Authorization")
 	if errors.Is(err, authx.ErrBusy) {
-		log.Debug("authentication had no place", "error", err, "from", r.RemoteAddr)
+		log.Debug("authentication refused: too many at once", "error", err, "from", r.RemoteAddr)
 		request.From(r.Context()).Terminated = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", "1")
 		fail(w, r, apierrors.NewTooManyRequests(authx.ErrBusy.Error(), 1))
@@ -36,7 +36,7 @@ func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.Re
 	}
 	if mine && err == nil && !who.HasName() {
 		// No authenticator may return this: later filters would take an empty name for a user.
-		log.Error("a request was authenticated and has no user", "from", r.RemoteAddr)
+		log.Error("an authenticator returned a user without a name", "from", r.RemoteAddr)
 		who, err = nil, authx.ErrNameless
 	}
 	if r.ProtoMajor == 2 && (err != nil || !mine || who.Identity.Name == authx.Anonymous) {

@@ -71,7 +71,7 @@ func (d *Driver) resolve(ctx context.Context) (out []sqlstore.Outcome, committed
 	d.pending, d.seq, d.marked = nil, seq, marked
 	if lost {
 		d.wake()
-		return nil, false, fmt.Errorf("resolving a batch: %w: the row of kv_meta that would tell is gone", sqlstore.ErrUncertain)
+		return nil, false, fmt.Errorf("resolving a batch: %w: the row of kv_meta with the outcome is missing", sqlstore.ErrUncertain)
 	}
 	if committed {
 		d.wake()

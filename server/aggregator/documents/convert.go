@@ -17,7 +17,7 @@ func convert(s *schema.Swagger, services []*apiregistrationv1.APIService, now fu
 		gv := one.Spec.Group + "/" + one.Spec.Version
 		doc, err := s.Convert(gv, now)
 		if err != nil {
-			return nil, nil, fmt.Errorf("converting what /openapi/v2 says of %s: %w", gv, err)
+			return nil, nil, fmt.Errorf("converting the part of /openapi/v2 for %s: %w", gv, err)
 		}
 		index["apis/"+gv], docs["apis/"+gv] = doc.Hash(), doc
 	}

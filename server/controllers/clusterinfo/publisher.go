@@ -101,7 +101,7 @@ func (c *Publisher) reconcileMap(ctx context.Context) error {
 	if managers := managersOf(info.ManagedFields, "f:data", "f:"+infoKey); !slices.Equal(managers, []string{publisherAgent}) {
 		if others := strings.Join(managers, ", "); others != c.left {
 			c.left = others
-			c.Log.Info("the kubeconfig in kube-public/cluster-info is not that of this server, and stays as others wrote it; delete the ConfigMap to have it recreated", "managers", others)
+			c.Log.Info("the kubeconfig in kube-public/cluster-info is not that of this server and is left unchanged; delete the ConfigMap to have it recreated", "managers", others)
 		}
 		return nil
 	}

@@ -103,7 +103,7 @@ func (s *sweeper) remove(ctx context.Context, list []orphan) {
 			err = s.API.Call(ctx, agent, http.MethodPatch, path, reconcile.MergePatch, free, nil)
 		}
 		if reconcile.Current(err) != nil && ctx.Err() == nil {
-			s.Log.Warn("an object remains of a deleted namespace", "resource", o.resource.Plural, "namespace", o.Namespace, "name", o.Name, "error", err)
+			s.Log.Warn("an object of a deleted namespace remains", "resource", o.resource.Plural, "namespace", o.Namespace, "name", o.Name, "error", err)
 		}
 	}
 }

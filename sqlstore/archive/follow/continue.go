@@ -70,7 +70,7 @@ func (s *session) continues(ctx context.Context) error {
 			return fmt.Errorf("%s is of cluster %s, and the database of cluster %s: another folder is needed", s.cfg.Dir, r.header.ClusterID, s.source.cluster)
 		}
 		if r.cut > 0 {
-			s.cfg.Log.Warn("the end of the backup was cut short, and is written again", "file", n.segment, "bytes", r.cut)
+			s.cfg.Log.Warn("the end of the backup was truncated and is written again", "file", n.segment, "bytes", r.cut)
 		}
 		return s.agrees(ctx, r, b)
 	}

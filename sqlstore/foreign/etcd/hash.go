@@ -24,7 +24,7 @@ func checkHash(ctx context.Context, f *os.File, unhashed bool) (size int64, err 
 	switch {
 	case size%pageUnit == 0 && size > 0:
 		if !unhashed {
-			return 0, fmt.Errorf("%w: it was copied, not saved by etcdctl snapshot save (or cut off), and nothing tells whether it is whole", ErrNoHash)
+			return 0, fmt.Errorf("%w: it was copied, not saved by etcdctl snapshot save (or cut off), and nothing shows whether it is complete", ErrNoHash)
 		}
 		return size, nil
 	case size%pageUnit != sha256.Size || size < pageUnit:

@@ -63,7 +63,7 @@ func (o *ServerFlags) Apply(cfg *server.Config, d sqlstore.Driver, log *slog.Log
 	cfg.Loops = append(cfg.Loops, server.Loop{Name: leadName, Run: func(ctx context.Context) error {
 		return store.Lead(ctx, leadName, func(ctx context.Context) {
 			if err := f.Run(ctx); err != nil {
-				log.Error("the backup ended, and begins again", "error", err)
+				log.Error("the backup ended; starting it again", "error", err)
 			}
 		})
 	}})

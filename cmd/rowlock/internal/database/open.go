@@ -120,7 +120,7 @@ func openMemory(_ context.Context, _, rest string, how Mode, o DriverFlags) (sql
 	case rest != "":
 		return nil, fmt.Errorf("a database in memory has no name: want %s, not %q behind it", InMemoryURL, rest)
 	case how == AsIs:
-		return nil, errors.New("a database in memory is known to its server alone")
+		return nil, errors.New("only its own server can reach a database in memory")
 	case o.maxMemory < 0:
 		return nil, newFlagError("in-memory-max-bytes", fmt.Errorf("%d is negative", o.maxMemory))
 	case len(o.relaxed) > 0:

@@ -69,7 +69,7 @@ func Explain(ctx context.Context, err error, left string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, sqlstore.ErrUncertain):
-		return fmt.Errorf("--store: the database did not say whether it has what was written; look with `rowlock store status` before the command is run again: %w", err)
+		return fmt.Errorf("--store: it is unknown whether the database has what was written; check with `rowlock store status` before the command is run again: %w", err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted: %s", left)
 	case errors.As(err, &schema) && schema.Found == 0:

@@ -98,7 +98,7 @@ func (o *blameOptions) trace(ctx context.Context, c *cluster.Client, t cluster.T
 		return trace.Add(r)
 	})
 	if err == nil && trace.Object == nil {
-		err = fmt.Errorf("%s: nothing is known of it, then or in the past that is kept", t.Where())
+		err = fmt.Errorf("%s: no state of it is kept, then or before", t.Where())
 	}
 	return trace, err
 }

@@ -107,7 +107,7 @@ func (o *historyOptions) each(ctx context.Context, c *cluster.Client, t cluster.
 		return do(r)
 	})
 	if err == nil && !known && o.since == "" && o.until == "" {
-		err = fmt.Errorf("%s: nothing is known of it, now or in the past that is kept", t.Where())
+		err = fmt.Errorf("%s: no state of it is kept, now or in the past", t.Where())
 	}
 	return more, err
 }

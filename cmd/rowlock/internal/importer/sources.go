@@ -87,7 +87,7 @@ func (o *importOptions) openSource(ctx context.Context, name string) (foreign.So
 	case err == nil:
 		return nil, fmt.Errorf("%s is not a file: k3s keeps its database in server/db/state.db", name)
 	case strings.Contains(name, "@") || strings.Contains(name, "://"): // it may hold a password
-		return nil, fmt.Errorf("SOURCE is of no kind that is known: want %s, or the path of a file", strings.Join(forms, ", "))
+		return nil, fmt.Errorf("SOURCE is of an unknown kind: want %s, or the path of a file", strings.Join(forms, ", "))
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%s is neither a file nor the URL of a source (%s)", name, strings.Join(forms, ", "))
 	}

@@ -65,7 +65,7 @@ const (
 func (c *Client) Collect(ctx context.Context, o Options) (*Collected, error) {
 	found, err := c.Discover(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking what the server serves: %w", err)
+		return nil, fmt.Errorf("discovering what the server serves: %w", err)
 	}
 	spool, err := NewSpool(o.Dir, c.cfg.Total, c.cfg.Index)
 	if err != nil {

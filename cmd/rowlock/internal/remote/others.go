@@ -110,7 +110,7 @@ func (k *collector) definitions(ctx context.Context, r Resource) error {
 func (k *collector) gone(ctx context.Context, r Resource) (bool, error) {
 	now, err := k.c.Discover(ctx)
 	if err != nil {
-		return false, fmt.Errorf("asking again what the server serves: %w", err)
+		return false, fmt.Errorf("discovering again what the server serves: %w", err)
 	}
 	if _, there := now.Find(r.Group, r.Name); there {
 		return false, nil

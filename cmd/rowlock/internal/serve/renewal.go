@@ -28,7 +28,7 @@ func renewalLoop(dir *datadir.Dir, alone bool, log *slog.Logger) server.Loop {
 		}
 		for name, end := range dir.Ends() {
 			if left := end.Sub(now); left < expiryWarning {
-				log.Warn("a certificate comes to its end; see `rowlock init --renew-authority`", "file", name, "left", left.Round(time.Hour))
+				log.Warn("a certificate expires soon; see `rowlock init --renew-authority`", "file", name, "left", left.Round(time.Hour))
 			}
 		}
 	}

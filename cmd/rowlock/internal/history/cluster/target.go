@@ -58,7 +58,7 @@ func ParseNames(args []string) (Names, error) {
 			return n, nil
 		}
 		if len(types) > 1 {
-			return n, fmt.Errorf("%q: name one type with names behind it, or write TYPE/NAME for each object", args[0])
+			return n, fmt.Errorf("%q: give one type followed by names, or write TYPE/NAME for each object", args[0])
 		}
 	}
 	word := args[0]
@@ -71,7 +71,7 @@ func ParseNames(args []string) (Names, error) {
 		kind, name, slash := strings.Cut(arg, "/")
 		switch {
 		case slash && word != "", !slash && word == "":
-			return n, fmt.Errorf("%q: write TYPE/NAME for each object, or one TYPE and names behind it", arg)
+			return n, fmt.Errorf("%q: write TYPE/NAME for each object, or one TYPE followed by names", arg)
 		case !slash:
 			kind, name = word, arg
 		}

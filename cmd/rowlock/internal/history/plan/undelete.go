@@ -67,7 +67,7 @@ func (u *Undelete) last(ctx context.Context, t cluster.Target) (last *revisions.
 		return true, nil
 	})
 	if err == nil && (last == nil || until == 0) {
-		err = fmt.Errorf("%s: no state of it is known before it was deleted, in the past that is kept", t.Where())
+		err = fmt.Errorf("%s: no state of it from before it was deleted is kept", t.Where())
 	}
 	return last, until, err
 }

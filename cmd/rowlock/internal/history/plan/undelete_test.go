@@ -60,7 +60,7 @@ func TestUndeleteVolume(t *testing.T) {
 		t.Errorf("the volume is kept for %v", ref)
 	}
 	if notes := fmt.Sprint(back["metadata"].(plan.Object)["annotations"]); notes != "map[mine:stays]" || back["spec"].(plan.Object)["volumeName"] != "disk" {
-		t.Errorf("the claim says %s of itself: %v", notes, back["spec"])
+		t.Errorf("the claim has %s: %v", notes, back["spec"])
 	}
 }
 
@@ -136,7 +136,7 @@ func TestUndeleteDefinition(t *testing.T) {
 		}
 	}
 	err := (&plan.Undelete{Finder: s.finder()}).Plan(t.Context(), plan.New(), s.target("deployments.apps/web"))
-	if err == nil || !strings.Contains(err.Error(), "no state of it is known") {
+	if err == nil || !strings.Contains(err.Error(), "no state of it from before it was deleted is kept") {
 		t.Errorf("a Deployment of apps that never was: %v", err)
 	}
 }

@@ -90,7 +90,7 @@ func (p *Page) Collect(ctx context.Context, c *cluster.Client, all *cluster.Reso
 		}
 	}
 	if len(p.objects) == 0 {
-		return fmt.Errorf("nothing is known of these objects, now or in the past that is kept")
+		return fmt.Errorf("no states of these objects are kept, now or in the past")
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ const (
 
 func (c *copier) run(ctx context.Context) (err error) {
 	if c.target, err = c.to.Discover(ctx); err != nil {
-		return fmt.Errorf("asking what the target serves: %w", err)
+		return fmt.Errorf("discovering what the target serves: %w", err)
 	}
 	if err := c.survey(ctx); err != nil {
 		return err

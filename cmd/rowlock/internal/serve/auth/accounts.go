@@ -191,7 +191,7 @@ func (o *accountOptions) external(ctx context.Context, c Config, a *Authenticati
 		a.Tokens.MaxAge = longest
 	}
 	if o.extend && longest <= tokenverbs.RenewedAge {
-		c.Log.Warn("tokens of pods are not extended: the signer takes on none that live longer than the hour they ask for",
+		c.Log.Warn("tokens of pods are not extended: the signer allows no token that lives longer than the hour they ask for",
 			"flag", "--service-account-extend-token-expiration", "longest", longest)
 	}
 	a.Tokens.MaxExtended = longest

@@ -198,9 +198,9 @@ func logAllowAll(chain *authzconfig.Chain, next func(bool, time.Time), log *slog
 	return func(ok bool, at time.Time) {
 		if now := chain.AllowsAll(); now != open {
 			if open = now; now {
-				log.Warn("the changed authorization configuration lets everybody do everything (AlwaysAllow); requests without credentials are refused from now on")
+				log.Warn("the changed authorization configuration lets all users do everything (AlwaysAllow); requests without credentials are refused from now on")
 			} else {
-				log.Warn("the changed authorization configuration has AlwaysAllow no more; requests without credentials are as welcome as the flags of authentication say")
+				log.Warn("the changed authorization configuration no longer has AlwaysAllow; whether requests without credentials are accepted depends on the flags of authentication again")
 			}
 		}
 		next(ok, at)

@@ -195,7 +195,7 @@ func (o *issuerOptions) tokenWebhook(c Config, a *Authentication) (authx.TokenAu
 			What: "the token webhook", All: o.webhookPlaces, Each: max(1, o.webhookPlaces/16), Source: connectionOf, Refused: refused.Inc,
 		}),
 		Failed: func(err error) {
-			c.Log.Error("the token webhook does not answer as it should, and the tokens that only it can judge are refused", "flag", file.Flag, "file", file.Path, "error", err)
+			c.Log.Error("the token webhook failed; tokens that only it can verify are refused", "flag", file.Flag, "file", file.Path, "error", err)
 		},
 	})
 	return w, file.Wrap(err)
