@@ -40,8 +40,11 @@ func (c *contents) inside() []*kinds.Resource {
 }
 
 // count returns how many objects are in a namespace.
-func (c *contents) count(namespace string) (count int) {
-	for _, r := range c.inside() {
+func (c *contents) count(namespace string) int { return c.countOf(c.inside(), namespace) }
+
+// countOf returns how many objects of some resources are in a namespace.
+func (c *contents) countOf(resources []*kinds.Resource, namespace string) (count int) {
+	for _, r := range resources {
 		count += c.cache.Snapshot(r.Storage.Key).Count(namespace, cache.Position{})
 	}
 	return count

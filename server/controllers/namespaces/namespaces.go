@@ -45,6 +45,7 @@ type Controller struct {
 	sweeper   sweeper
 	removed   map[string]int64 // by storage: the last deletion of an object
 	polled    time.Time        // when removed was updated
+	pause     time.Duration    // after that
 
 	mu    sync.Mutex // is taken by those that hold the queue's
 	going map[reconcile.Key]*going
@@ -66,9 +67,11 @@ const (
 	emptyRest = 100 * time.Millisecond
 	// heavyFrom is from how many objects a namespace has much in it.
 	heavyFrom = 2000
-	// removalTick is the interval at which the controller checks for deleted objects, while namespaces wait for that. A
-	// check reads one number of each kind.
+	// removalTick is the least interval at which the controller checks for deleted objects, while namespaces wait for that. A
+	// check reads one number of each kind and, after a deletion, one more for each waiting namespace. It takes at most one part
+	// in removalRest of the time.
 	removalTick = 50 * time.Millisecond
+	removalRest = 20
 	// conflictRest is the delay before a retry after a conflict.
 	conflictRest = 10 * time.Millisecond
 )
@@ -76,7 +79,7 @@ const (
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context) error {
 	n.Workers = cmp.Or(n.Workers, 10)
-	n.going, n.gone, n.removed = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}, map[string]int64{}
+	n.going, n.gone = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}
 	n.heavy, n.large = map[reconcile.Key]bool{}, map[reconcile.Key]bool{}
 	l := &reconcile.Loop{
 		Base: n.Base, Reconcile: n.reconcile, Workers: n.Workers, Poll: n.poll, Longest: longestBackoff,
@@ -276,6 +279,10 @@ func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *going) (r 
 
 // poll checks for deletions in namespaces that wait for them, and returns when to check again; 0: none waits.
 func (n *Controller) poll() time.Duration {
+	now := n.Now()
+	if passed := now.Sub(n.polled); passed >= 0 && passed < n.pause {
+		return n.pause - passed
+	}
 	waiting := map[reconcile.Key]int{}
 	n.mu.Lock()
 	for key, g := range n.going {
@@ -284,24 +291,23 @@ func (n *Controller) poll() time.Duration {
 		}
 	}
 	n.mu.Unlock()
-	now := n.Now()
-	if passed := now.Sub(n.polled); len(waiting) == 0 {
+	if len(waiting) == 0 {
 		return 0
-	} else if passed >= 0 && passed < removalTick {
-		return removalTick - passed
 	}
-	n.polled = now
-	newest := int64(0)
-	for _, r := range n.here.inside() {
-		if _, removed := n.Cache.Moved(r.Storage.Key); removed != n.removed[r.Storage.Key] {
-			n.removed[r.Storage.Key] = removed
+	newest, all := int64(0), n.here.inside()
+	last := make(map[string]int64, len(all))
+	for _, r := range all {
+		_, removed := n.Cache.Moved(r.Storage.Key)
+		if last[r.Storage.Key] = removed; removed != n.removed[r.Storage.Key] {
 			newest = max(newest, removed)
 		}
 	}
+	n.removed = last
 	for key, left := range waiting {
-		if newest > 0 && n.here.count(key.Namespace) < left {
+		if newest > 0 && n.here.countOf(all, key.Namespace) < left {
 			n.loop.Queue.Touch(key, newest) // it does not wait for an earlier backoff
 		}
 	}
-	return removalTick
+	n.polled, n.pause = now, max(removalTick, removalRest*n.Now().Sub(now))
+	return n.pause
 }

@@ -127,3 +127,37 @@ func TestOrphansOfMany(t *testing.T) {
 		t.Error("what it left is there")
 	}
 }
+
+// TestPollRests: while many namespaces wait for deletions, a check lists the resources once, and is followed by a pause that grows
+// with its cost. It keeps nothing of removed definitions.
+func TestPollRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := controllertest.NewCluster(t)
+		looks := 0
+		n := &Controller{Base: reconcile.Base{Cache: c.Cache, Clock: time.Now}, going: map[reconcile.Key]*going{}, removed: map[string]int64{"boats.example.com": 1}}
+		n.here = emptier{contents: contents{cache: c.Cache, catalogue: c.Catalogue, follow: func() {
+			looks++
+			time.Sleep(time.Second)
+		}}}
+		n.loop = &reconcile.Loop{Queue: &reconcile.Queue[reconcile.Key, string]{Clock: time.Now, Turn: func(k reconcile.Key) string { return k.Namespace }}}
+		for i := range 100 {
+			n.going[reconcile.Key{Namespace: fmt.Sprint(i)}] = &going{left: 2}
+		}
+		for round := range 3 {
+			c.Set("configmaps", "0", "x", corev1.ConfigMap{})
+			c.Set("configmaps", "0", "x", nil)
+			for range 5 {
+				if next := n.poll(); next <= 0 || next > removalRest*time.Second {
+					t.Fatalf("the next check is after %v", next)
+				}
+			}
+			if looks != round+1 {
+				t.Errorf("%d checks looked %d times", round+1, looks)
+			}
+			time.Sleep(removalRest * time.Second)
+		}
+		if _, kept := n.removed["boats.example.com"]; kept {
+			t.Error("the last deletion of a removed definition is known")
+		}
+	})
+}
