@@ -67,7 +67,7 @@ func (*Plugin) Handles(op admission.Operation) bool {
 
 // Validate implements admission.Validator.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	if a.Namespace == "" || !a.Resource.Namespaced {
+	if a.Namespace == "" || !a.Resource.Namespaced || a.Remembered(p.Name()) != nil {
 		return nil
 	}
 	m := p.meters.meter(a.Resource.GroupResource())
@@ -86,6 +86,9 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	err = p.lanes.run(ctx, a.Namespace, &ask{a: a, meter: m}, p.settle)
 	if err != nil && errors.Is(context.Cause(ctx), errPatience) && errors.Is(err, context.DeadlineExceeded) {
 		return apierrors.NewInternalError(errPatience)
+	}
+	if err == nil && a.Operation == admission.Create {
+		a.Remember(p.Name(), true) // a create that is tried again, under another name or with other addresses, uses the same
 	}
 	return err
 }

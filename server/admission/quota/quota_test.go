@@ -354,6 +354,26 @@ func TestDryRunsAreNotRecorded(t *testing.T) {
 	}
 }
 
+// TestCreatesAreChargedOnce: a create that is tried again, as its generated name or an address was taken, is charged once.
+func TestCreatesAreChargedOnce(t *testing.T) {
+	s := storeOf(limit("q", "services", "2"))
+	p := quota.New(s, nil, quota.Rules{}, time.Now)
+	for range 2 {
+		a := write(admission.Create, "", "services", &corev1.Service{}, nil)
+		for range 3 {
+			if err := p.Validate(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := s.used("q", "services"); got != "2" {
+		t.Errorf("%s services are counted", got)
+	}
+	if err := p.Validate(t.Context(), write(admission.Create, "", "services", &corev1.Service{}, nil)); !apierrors.IsForbidden(err) {
+		t.Errorf("a third one: %v", err)
+	}
+}
+
 func TestPodsThatEndedUseNothing(t *testing.T) {
 	now := time.Now()
 	p := quota.New(storeOf(limit("q", "pods", "0")), nil, quota.Rules{}, func() time.Time { return now })
