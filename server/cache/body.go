@@ -248,6 +248,24 @@ func (k FormKey) again() bool {
 	return k.Form != FormOther
 }
 
+// outdates reports whether a form makes another one useless, because it is of the same version of a custom kind, whose definition
+// has changed: a definition makes new resources with each change.
+func (k FormKey) outdates(other FormKey) bool {
+	now, _ := k.For.(*kinds.Resource)
+	was, _ := other.For.(*kinds.Resource)
+	return k.Form == other.Form && now != was && now != nil && was != nil && now.GVR() == was.GVR()
+}
+
+// dropOutdated drops all forms if a new one outdates any of them. Those that are in use are made again.
+func (m *made) dropOutdated(by FormKey) {
+	head := m.forms.Load()
+	for f := head; f != nil; f = f.next {
+		if by.outdates(f.key) && m.forms.CompareAndSwap(head, nil) {
+			return
+		}
+	}
+}
+
 // find finds the entry of a key, or nil.
 func find[K comparable](list *form[K], key K) *form[K] {
 	for f := list; f != nil; f = f.next {

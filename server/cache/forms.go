@@ -7,7 +7,8 @@ import (
 
 // Form returns a kept form, or makes it, and keeps it if there is room. It calls make once for a key as long as the form is
 // kept; other callers wait for the result. make may call Form for other keys. Packing an item drops its forms; an item with a
-// form that cannot be made again at any time is not packed.
+// form that cannot be made again at any time is not packed, and each caller tries again to make one that failed. After a change
+// of a definition, the first form of a new resource drops those of the former one.
 func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	b := it.body.Load()
 	f := find(b.forms(), key)
@@ -16,15 +17,18 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 			it.use()
 			return make(it)
 		}
-		f = keep(&b.keep().forms, key)
+		m := b.keep()
+		m.dropOutdated(key)
+		f = keep(&m.forms, key)
 	}
+	ours := false
 	f.once.Do(func() {
 		defer f.done.Store(true)
-		f.err = errUnmade
+		ours, f.err = true, errUnmade
 		f.value, f.err = make(it)
 		it.home().plain.Grow(f.size())
 	})
-	if f.err == errUnmade {
+	if f.err == errUnmade || f.err != nil && !ours && !key.again() {
 		return make(it)
 	}
 	it.use() // last: that make reads the item is not a second use
