@@ -47,7 +47,7 @@ func share(h Host, c *Config) *shared {
 // policyConfig returns the configuration of the policy plugins.
 func (s *shared) policyConfig() policy.Config {
 	return policy.Config{
-		Cluster: s.cluster, Catalogue: s.Catalogue, Schemas: s.Schemas, Cache: s.Cache, Authorizer: s.Authorizer,
+		Cluster: s.cluster, Catalogue: s.Catalogue, Schemas: s.Schemas, Cache: s.Cache, Objects: s.Objects, Authorizer: s.Authorizer,
 		Metrics: s.policies, Conditions: s.conditions, Largest: int(s.Objects.Sizes().Body()),
 	}
 }

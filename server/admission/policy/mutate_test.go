@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
@@ -43,7 +44,7 @@ func newMutators(t testing.TB, served bool) *mutators {
 	c.cache = cache.New(c.catalogue)
 	m := &mutators{c, admission.NewChain(policy.NewMutating(policy.Config{
 		Cluster: criteria.Cluster{Namespaces: c, Equivalents: criteria.NewEquivalents(c.catalogue)}, Catalogue: c.catalogue,
-		Schemas: schema.New(c.catalogue), Cache: c.cache, Authorizer: c,
+		Schemas: schema.New(c.catalogue), Cache: c.cache, Objects: objects.New(c.catalogue, nil, c.cache), Authorizer: c,
 	}))}
 	c.set("namespaces", "", "ns", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns","labels":{"team":"a"}}}`)
 	return m

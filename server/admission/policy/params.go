@@ -28,7 +28,7 @@ func (r *request) paramResource(h *hook) (*kinds.Resource, error) {
 	}
 	gvk := gv.WithKind(k.Kind)
 	res := r.Catalogue.LookupKind(gvk)
-	if res == nil || res.Storage == nil {
+	if res == nil || res.Storage == nil || res.Off {
 		return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", gvk)
 	}
 	return res, nil
@@ -66,9 +66,7 @@ func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.Param
 	}
 	list := make([]param, len(items))
 	for i, item := range items {
-		list[i] = param{item.Namespace, item.Name, func() (any, error) {
-			return paramTree(r.Cache.JSON(), item, r.Catalogue.ByStorage(res.Storage.Key), res)
-		}}
+		list[i] = param{item.Namespace, item.Name, func() (any, error) { return r.paramTree(item, res) }}
 	}
 	return list, nil
 }
@@ -102,33 +100,28 @@ func (r *request) find(res *kinds.Resource, namespace string, ref *admissionregi
 	return items, nil
 }
 
-// kept are the names of forms that are cached with items.
-type kept struct {
-	what     string
-	resource *kinds.Resource
-}
-
-// paramTree returns an object that home stores, in the version of a resource, made once
-// an item.
-func paramTree(codec jsoncodec.Codec, item *cache.Item, home, res *kinds.Resource) (any, error) {
-	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{"param", res}}, func(item *cache.Item) (any, error) {
-		obj := home.New()
-		if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
+// paramTree returns a parameter in the version of a resource, made once an item. A custom one is converted from the version that it
+// was stored in; a conversion webhook that failed is called again the next time.
+func (r *request) paramTree(item *cache.Item, res *kinds.Resource) (any, error) {
+	data, err := r.Objects.JSON(r.ctx, res, item)
+	if err != nil {
+		return nil, err
+	}
+	return item.Form(cache.FormKey{Form: cache.FormOther, For: res}, func(*cache.Item) (any, error) {
+		obj := res.New()
+		if _, err := r.Cache.JSON().Decode(data, obj, codecs.Ignore); err != nil {
 			return nil, err
-		}
-		if res.FromStorage != nil {
-			var err error
-			if obj, err = res.FromStorage(obj); err != nil {
-				return nil, err
-			}
 		}
 		return criteria.Tree(obj, res.GVK())
 	})
 }
 
+// namespaceForm is the key of the tree in a namespace's item.
+type namespaceForm struct{}
+
 // namespaceTree returns a namespace as expressions see it, made once for each item.
 func namespaceTree(codec jsoncodec.Codec, item *cache.Item) (any, error) {
-	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{what: "namespace"}}, func(item *cache.Item) (any, error) {
+	return item.Form(cache.FormKey{Form: cache.FormOther, For: namespaceForm{}}, func(item *cache.Item) (any, error) {
 		ns := &corev1.Namespace{}
 		if _, err := codec.Decode(item.JSON(), ns, codecs.Ignore); err != nil {
 			return nil, err

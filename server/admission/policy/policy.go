@@ -31,6 +31,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -40,6 +41,7 @@ type Config struct {
 	Catalogue  *kinds.Catalogue
 	Schemas    *schema.Schemas // how objects merge; nil for policies that change none
 	Cache      *cache.Cache
+	Objects    *objects.Store // gives parameters in the version of a policy
 	Authorizer authx.Authorizer
 	Largest    int                 // bytes of an object that a policy may make; 0: budget.DefaultBody
 	Metrics    *Metrics            // nil: none

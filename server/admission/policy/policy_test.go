@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,11 +15,13 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/admission/policy"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -30,13 +33,19 @@ type cluster struct {
 	plugin    *policy.Plugin
 	revision  int64
 	asked     int // questions to the authorizer
+
+	metrics    *policy.Metrics
+	conditions *conditions.Metrics
 }
 
-func newCluster(t testing.TB) *cluster {
-	c := &cluster{t: t, catalogue: kinds.NewCatalogue(builtin.Resources())}
+func newCluster(t testing.TB, custom ...*kinds.Resource) *cluster {
+	c := &cluster{
+		t: t, catalogue: kinds.NewCatalogue(slices.Concat(builtin.Resources(), custom)), metrics: policy.NewMetrics(), conditions: conditions.NewMetrics(),
+	}
 	c.cache = cache.New(c.catalogue)
 	c.plugin = policy.New(policy.Config{
-		Cluster: criteria.Cluster{Namespaces: c, Equivalents: criteria.NewEquivalents(c.catalogue)}, Catalogue: c.catalogue, Cache: c.cache, Authorizer: c, Metrics: policy.NewMetrics(),
+		Cluster: criteria.Cluster{Namespaces: c, Equivalents: criteria.NewEquivalents(c.catalogue)}, Catalogue: c.catalogue, Cache: c.cache,
+		Objects: objects.New(c.catalogue, nil, c.cache), Authorizer: c, Metrics: c.metrics, Conditions: c.conditions,
 	})
 	c.set("namespaces", "", "ns", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns","labels":{"team":"a"}}}`)
 	return c
