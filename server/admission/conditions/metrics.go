@@ -36,6 +36,17 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.took, m.faults, m.spared}
 }
 
+// Forget drops the series of a webhook or policy that is not there any more. A request that has not ended may bring one back.
+func (m *Metrics) Forget(of Owner) {
+	if m == nil {
+		return
+	}
+	labels := prometheus.Labels{"name": of.Name, "kind": of.Kind, "type": of.Phase}
+	m.took.DeletePartialMatch(labels)
+	m.faults.DeletePartialMatch(labels)
+	m.spared.DeletePartialMatch(labels)
+}
+
 func (m *Metrics) observe(of Owner, op admission.Operation, took time.Duration, faults int) {
 	m.took.WithLabelValues(of.Name, of.Kind, of.Phase, string(op)).Observe(took.Seconds())
 	if faults > 0 {

@@ -6,6 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+const (
+	labelPolicy  = "policy"
+	labelBinding = "policy_binding"
+)
+
 // Metrics count the decisions of policies.
 type Metrics struct {
 	count *prometheus.CounterVec
@@ -14,7 +19,7 @@ type Metrics struct {
 
 // NewMetrics returns metrics with the names of a stock server.
 func NewMetrics() *Metrics {
-	labels := []string{"policy", "policy_binding", "error_type", "enforcement_action"}
+	labels := []string{labelPolicy, labelBinding, "error_type", "enforcement_action"}
 	return &Metrics{
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_validating_admission_policy_check_total",
@@ -30,6 +35,14 @@ func NewMetrics() *Metrics {
 
 // Collectors returns the metrics to register.
 func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.count, m.took} }
+
+// forget drops the series with a policy or binding, which is not there any more. A request that has not ended may bring one back.
+func (m *Metrics) forget(label, name string) {
+	if m != nil {
+		m.count.DeletePartialMatch(prometheus.Labels{label: name})
+		m.took.DeletePartialMatch(prometheus.Labels{label: name})
+	}
+}
 
 func (m *Metrics) checked(policy, binding string, d *decision, action string) {
 	if m == nil {

@@ -32,7 +32,7 @@ func NewMutating(cfg Config) *Mutating {
 	p := &Mutating{cfg: cfg}
 	served := func(r *kinds.Resource) bool { return r.Storage != nil && r.Storage.Key == mutatingStorage } // in any version
 	if slices.ContainsFunc(cfg.Catalogue.All(), served) {
-		p.source = newSource(cfg.Cache, mutatingPolicies(cfg.Conditions))
+		p.source = newSource(&cfg, mutatingPolicies(cfg.Conditions), nil)
 	}
 	return p
 }

@@ -55,17 +55,25 @@ type stored struct {
 	binding            func(jsoncodec.Codec, *cache.Item) *binding
 }
 
-func newSource(c *cache.Cache, of stored) *source {
-	s := &source{}
+// newSource makes a source. metrics are those of the policies; nil: they have none but those of their conditions.
+func newSource(cfg *Config, of stored, metrics *Metrics) *source {
+	c, s := cfg.Cache, &source{}
 	s.reset()
 	s.follower = follow.New(c, s.reset, follow.Kind{
 		Storage: of.policies,
 		Set:     func(item *cache.Item) { s.set(item.Name, of.policy(c.JSON(), item)) },
-		Delete:  func(_, name string) { s.set(name, nil) },
+		Delete: func(_, name string) {
+			s.set(name, nil)
+			metrics.forget(labelPolicy, name)
+			cfg.Conditions.Forget(ownerOf(name))
+		},
 	}, follow.Kind{
 		Storage: of.bindings,
 		Set:     func(item *cache.Item) { s.bind(item.Name, of.binding(c.JSON(), item)) },
-		Delete:  func(_, name string) { s.bind(name, nil) },
+		Delete: func(_, name string) {
+			s.bind(name, nil)
+			metrics.forget(labelBinding, name)
+		},
 	})
 	return s
 }

@@ -91,8 +91,13 @@ func newPolicy(params *admissionregistrationv1.ParamKind, match *admissionregist
 // own sets the name and metrics of match conditions; nil has none.
 func own(list *conditions.List, policy string, m *conditions.Metrics) {
 	if list != nil {
-		list.Of, list.Metrics = conditions.Owner{Name: policy, Kind: "policy", Phase: "validate"}, m
+		list.Of, list.Metrics = ownerOf(policy), m
 	}
+}
+
+// ownerOf names a policy as the metrics of its conditions do.
+func ownerOf(policy string) conditions.Owner {
+	return conditions.Owner{Name: policy, Kind: "policy", Phase: "validate"}
 }
 
 func newBinding(name, policy string, ref *admissionregistrationv1.ParamRef, match *admissionregistrationv1.MatchResources, actions []admissionregistrationv1.ValidationAction) *binding {

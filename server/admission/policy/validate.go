@@ -26,7 +26,7 @@ type Plugin struct {
 
 // New makes the plugin. It follows the cache of the config.
 func New(cfg Config) *Plugin {
-	return &Plugin{cfg: cfg, source: newSource(cfg.Cache, validatingPolicies(cfg.Conditions))}
+	return &Plugin{cfg: cfg, source: newSource(&cfg, validatingPolicies(cfg.Conditions), cfg.Metrics)}
 }
 
 var _ admission.Validator = (*Plugin)(nil)

@@ -36,6 +36,18 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.took, m.calls, m.rejections, m.fails}
 }
 
+// forget drops the series of a webhook that is not configured any more. A call that has not ended may bring one back.
+func (m *Metrics) forget(name, phase string) {
+	if m == nil {
+		return
+	}
+	of := prometheus.Labels{"name": name, "type": phase}
+	m.took.DeletePartialMatch(of)
+	for _, vec := range []*prometheus.CounterVec{m.calls, m.rejections, m.fails} {
+		vec.DeletePartialMatch(of)
+	}
+}
+
 func (m *Metrics) called(name, phase string, op admission.Operation, took time.Duration, code int, rejected bool) {
 	if m == nil {
 		return

@@ -23,7 +23,7 @@ type Mutating struct{ asker }
 
 // NewMutating makes the plugin. It follows the cache of the config.
 func NewMutating(cfg Config) *Mutating {
-	return &Mutating{asker{cfg, newSource(cfg.Cache, "mutatingwebhookconfigurations.admissionregistration.k8s.io", mutating), "admit"}}
+	return &Mutating{newAsker(cfg, "mutatingwebhookconfigurations.admissionregistration.k8s.io", mutating, "admit")}
 }
 
 var _ admission.Mutator = (*Mutating)(nil)

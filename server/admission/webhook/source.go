@@ -60,17 +60,44 @@ type source struct {
 	follower *follow.Follower
 	configs  map[string][]*hook // by configuration; changed by the follower alone
 	list     atomic.Pointer[[]*hook]
+	forget   func(hook string) // is called for a webhook that no configuration names any more
 }
 
-func newSource(c *cache.Cache, storage string, read func(jsoncodec.Codec, *cache.Item) []*hook) *source {
-	s := &source{}
+func newSource(c *cache.Cache, storage string, read func(jsoncodec.Codec, *cache.Item) []*hook, forget func(hook string)) *source {
+	s := &source{forget: forget}
 	s.reset()
 	s.follower = follow.New(c, s.reset, follow.Kind{
 		Storage: storage,
-		Set:     func(item *cache.Item) { s.configs[item.Name] = read(c.JSON(), item); s.list.Store(nil) },
-		Delete:  func(_, name string) { delete(s.configs, name); s.list.Store(nil) },
+		Set:     func(item *cache.Item) { s.set(item.Name, read(c.JSON(), item)) },
+		Delete:  func(_, name string) { s.set(name, nil) },
 	})
 	return s
+}
+
+// set replaces the webhooks of a configuration; nil: there is none any more.
+func (s *source) set(configuration string, hooks []*hook) {
+	gone := map[string]bool{}
+	for _, h := range s.configs[configuration] {
+		gone[h.name] = true
+	}
+	if s.configs[configuration] = hooks; hooks == nil {
+		delete(s.configs, configuration)
+	}
+	s.list.Store(nil)
+	for _, h := range hooks {
+		delete(gone, h.name)
+	}
+	for _, list := range s.configs {
+		if len(gone) == 0 {
+			return
+		}
+		for _, h := range list {
+			delete(gone, h.name)
+		}
+	}
+	for name := range gone {
+		s.forget(name)
+	}
 }
 
 func (s *source) reset() {

@@ -18,7 +18,7 @@ type Validating struct{ asker }
 
 // NewValidating makes the plugin. It follows the cache of the config.
 func NewValidating(cfg Config) *Validating {
-	return &Validating{asker{cfg, newSource(cfg.Cache, "validatingwebhookconfigurations.admissionregistration.k8s.io", validating), "validating"}}
+	return &Validating{newAsker(cfg, "validatingwebhookconfigurations.admissionregistration.k8s.io", validating, "validating")}
 }
 
 var _ admission.Validator = (*Validating)(nil)

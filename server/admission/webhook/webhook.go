@@ -49,6 +49,13 @@ type asker struct {
 	phase  string // as metrics name it
 }
 
+func newAsker(cfg Config, storage string, read func(json.Codec, *cache.Item) []*hook, phase string) asker {
+	return asker{cfg, newSource(cfg.Cache, storage, read, func(hook string) {
+		cfg.Metrics.forget(hook, phase)
+		cfg.Conditions.Forget(conditions.Owner{Name: hook, Kind: "webhook", Phase: phase})
+	}), phase}
+}
+
 // exempt reports whether writes of a resource are never sent to webhooks.
 func exempt(r *kinds.Resource) bool { return r.Group == "admissionregistration.k8s.io" }
 
