@@ -165,13 +165,13 @@ func TestCustomResourcesOfReleases(t *testing.T) {
 		lamps      = "/apis/example.com/v1/namespaces/default/lamps"
 	)
 	for _, c := range []struct {
-		release            release.Version
-		owned              bool // labels that a write of the status names
-		absent, late, list int
+		release                     release.Version
+		owned                       bool // labels that a write of the status names
+		absent, late, applied, list int
 	}{
-		{release.V132, true, http.StatusConflict, http.StatusMethodNotAllowed, http.StatusInternalServerError},
-		{release.V133, false, http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest},
-		{release.V136, false, http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest},
+		{release.V132, true, http.StatusConflict, http.StatusMethodNotAllowed, http.StatusCreated, http.StatusInternalServerError},
+		{release.V133, false, http.StatusNotFound, http.StatusForbidden, http.StatusForbidden, http.StatusBadRequest},
+		{release.V136, false, http.StatusNotFound, http.StatusForbidden, http.StatusForbidden, http.StatusBadRequest},
 	} {
 		t.Run(c.release.String(), func(t *testing.T) {
 			t.Parallel()
@@ -199,6 +199,11 @@ func TestCustomResourcesOfReleases(t *testing.T) {
 			if w.Code != c.late || c.late == http.StatusForbidden && !strings.Contains(w.Body.String(), `lamps.example.com \"late\" is forbidden: create not allowed while custom resource definition is terminating`) {
 				t.Errorf("create while the definition ends: %d %s", w.Code, w.Body)
 			}
+			applied := s.Do("PATCH", lamps+"/late?dryRun=All&fieldManager=m", `{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"late"}}`, "Content-Type", "application/apply-patch+yaml")
+			if applied.Code != c.applied || applied.Code == http.StatusForbidden && !strings.Contains(applied.Body.String(), "create not allowed while custom resource definition is terminating") {
+				t.Errorf("apply that creates while the definition ends: %d %s", applied.Code, applied.Body)
+			}
+			s.Must("PATCH", lamps+"/a?fieldManager=m", `{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","labels":{"l":"n"}}}`, "Content-Type", "application/apply-patch+yaml")
 			s.Must("PATCH", lamps+"/a", `{"metadata":{"finalizers":null}}`, "Content-Type", "application/merge-patch+json")
 		})
 	}

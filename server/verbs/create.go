@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"errors"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,14 +9,11 @@ import (
 	"github.com/rowlock/rowlock/server/writes"
 )
 
-const ending = "create not allowed while custom resource definition is terminating"
-
 // create serves POST of a collection.
 func (h *Handler) create(c *Call) error {
-	refused := c.Resource.Ending && h.Catalogue.Release().Has(release.ForbiddenCreates)
-	if c.Resource.Ending && !refused {
+	if c.Resource.Ending && !h.Catalogue.Release().Has(release.ForbiddenCreates) {
 		err := apierrors.NewMethodNotSupported(c.Resource.GroupResource(), "create")
-		err.ErrStatus.Message = ending
+		err.ErrStatus.Message = writes.EndingText
 		return err
 	}
 	form, err := h.Answers.Negotiate(&c.Request)
@@ -28,9 +24,6 @@ func (h *Handler) create(c *Call) error {
 	options, err := h.readCreate(c, c.Resource.GVK(), obj)
 	if err != nil {
 		return err
-	}
-	if refused {
-		return apierrors.NewForbidden(c.Resource.GroupResource(), obj.GetName(), errors.New(ending))
 	}
 	req := c.Write(options, options.FieldManager, options.DryRun)
 	out, err := h.Writes.Create(c.R.Context(), req, obj)

@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -50,8 +51,14 @@ type creation struct {
 	pristine kinds.Object // before allocations and generated names; nil if there are none
 }
 
+// EndingText is in the refusal of a new object whose definition is being deleted.
+const EndingText = "create not allowed while custom resource definition is terminating"
+
 // create stores a new object.
 func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcome, error) {
+	if r := req.Resource; r.Ending && r.Release.Has(release.ForbiddenCreates) {
+		return nil, apierrors.NewForbidden(r.GroupResource(), c.obj.GetName(), errors.New(EndingText))
+	}
 	if err := w.admitCreate(ctx, req, c); err != nil {
 		return nil, err
 	}
