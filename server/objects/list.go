@@ -52,7 +52,11 @@ func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o
 		return nil, err
 	}
 	if l.exact > 0 {
-		if err := s.checkNamespace(o, l); err != nil {
+		err := s.Reach(ctx, l.exact)
+		if err == nil { // the namespace may have been recreated in the meantime
+			err = s.checkNamespace(o, l)
+		}
+		if err != nil {
 			return nil, err
 		}
 		return s.listAt(ctx, l)
@@ -124,11 +128,8 @@ func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, 
 	return nil
 }
 
-// listAt reads at exactly l.exact, from the cache if it still has that state.
+// listAt reads at exactly l.exact, which the cache has reached, from the cache if it still has that state.
 func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
-	if err := s.Reach(ctx, l.exact); err != nil {
-		return nil, err
-	}
 	// Below the known floor the table decides: just after the start, and after a compaction by another
 	// server, only the floor of the log is known, and snapshots may be older.
 	if l.exact >= s.store.PastFloor(l.resource.Storage.Key) {

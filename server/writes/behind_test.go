@@ -165,3 +165,34 @@ func TestLabelBehind(t *testing.T) {
 		}
 	}
 }
+
+// TestListOfFormerNamespaceBehind: a server that learns during an exact list that the namespace was recreated after that revision
+// refuses the list.
+func TestListOfFormerNamespaceBehind(t *testing.T) {
+	first, second := twoDesks(t)
+	key, value := sqlstore.Key{Resource: "namespaces", Name: "a"}, []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"u"}}`)
+	write := func(op sqlstore.Op) int64 {
+		t.Helper()
+		op.Key, op.Value = key, value
+		out, err := first.store.Write(t.Context(), op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Revisions[0]
+	}
+	made := write(sqlstore.Op{Verb: sqlstore.Create})
+	second.knows()
+	of := first.create(configMap("x", map[string]string{"k": "secret"})).Item.Revision
+	list := func() (*objects.Page, error) {
+		o := &objects.ListOptions{Namespace: "a"}
+		o.ResourceVersion, o.ResourceVersionMatch = fmt.Sprint(of), metav1.ResourceVersionMatchExact
+		o.ReadRevision()
+		r := second.catalogue.Lookup("", "v1", "configmaps")
+		return second.Objects.List(t.Context(), second.permit("list", r, "", ""), r, o)
+	}
+	write(sqlstore.Op{Verb: sqlstore.Delete, Expect: made})
+	write(sqlstore.Op{Verb: sqlstore.Create})
+	if p, err := list(); !apierrors.IsResourceExpired(err) {
+		t.Errorf("the list is %+v, %v", p, err)
+	}
+}
