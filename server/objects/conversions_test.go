@@ -3,6 +3,7 @@ package objects_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,6 +57,34 @@ func TestConversionsEndWithTheRequest(t *testing.T) {
 	} {
 		if err := convert(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// present has the objects that it stores, and does not know that.
+type present struct{ kinds.AsStored }
+
+func (present) Clean(int64) bool { return false }
+
+// TestObjectsThatConvertToThemselves: the JSON of an object that a definition leaves as it is stored is kept once.
+func TestObjectsThatConvertToThemselves(t *testing.T) {
+	gvk := schema.GroupVersionKind{Group: "a.example", Version: "v1", Kind: "Thing"}
+	r := &kinds.Resource{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: "things", Schema: present{},
+		New:     func() kinds.Object { return &unstructured.Unstructured{} },
+		Storage: &kinds.Storage{Key: "things.a.example", GVK: gvk},
+	}
+	s := objects.New(nil, nil, cache.New(nil))
+	for text, same := range map[string]bool{
+		`{"apiVersion":"a.example/v1","kind":"Thing","metadata":{"name":"x","uid":"u"},"spec":{"a":1}}`: true,
+		`{"spec":{"a":1},"metadata":{"name":"x","uid":"u"},"kind":"Thing","apiVersion":"a.example/v1"}`: false,
+	} {
+		item := cache.NewOwnItem(&sqlstore.Row{Revision: 7, Value: []byte(text)}, nil)
+		for range 2 {
+			data, err := s.JSON(t.Context(), r, item)
+			if err != nil || len(data) == 0 || (&data[0] == &item.JSON()[0]) != same || !strings.Contains(string(data), `"resourceVersion":"7"`) {
+				t.Errorf("%s becomes %s, in memory of its own: %t, %v", text, data, !same, err)
+			}
 		}
 	}
 }

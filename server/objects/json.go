@@ -45,8 +45,19 @@ func servedJSON(r *kinds.Resource) cache.FormKey {
 	return cache.FormKey{Form: cache.FormJSON, For: r}
 }
 
+// keepJSON keeps the JSON of an item, which obj is decoded from, in the version of r. One that is stored like that takes no more
+// memory: after a restart, and after most changes of a definition, all are.
 func (s *Store) keepJSON(r *kinds.Resource, it *cache.Item, obj kinds.Object) ([]byte, error) {
-	return it.Bytes(servedJSON(r), func(*cache.Item) ([]byte, error) { return s.cache.JSON().Append(nil, obj) })
+	return it.Bytes(servedJSON(r), func(*cache.Item) ([]byte, error) {
+		revision := obj.GetResourceVersion()
+		obj.SetResourceVersion("")
+		data, err := s.cache.JSON().Append(nil, obj)
+		if err != nil || Unchanged(it, data) {
+			return it.JSON(), err
+		}
+		obj.SetResourceVersion(revision)
+		return s.cache.JSON().Append(data[:0], obj)
+	})
 }
 
 // DecodeForColumns decodes an item in the version from which the columns of r are computed: the stored one,
