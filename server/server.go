@@ -123,6 +123,7 @@ func New(cfg Config) (*Server, error) {
 		Cache: s.Cache, Services: s.aggregated.Services, Backend: s.aggregated, Proxy: s.proxy.Serve, Agent: webhookAgent, Log: cfg.Log, Clock: cfg.Clock,
 	})
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, converters(s.webhooks), cfg.Log)
+	s.objects.FollowWith(s.Custom.Follow)
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging
 	s.watching, s.endWatches = context.WithCancel(context.Background())

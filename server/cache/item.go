@@ -1,11 +1,14 @@
 package cache
 
 import (
+	"bytes"
 	"slices"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
@@ -95,6 +98,21 @@ func (it *Item) tryPlain() (*body, error) {
 
 // JSON returns the whole object with its resourceVersion, or the stored bytes if the item is corrupt.
 func (it *Item) JSON() []byte { return it.plain().json() }
+
+// StoredIn reports whether the object was written in a version. It takes a packed one for such: objects are not packed when they are
+// written, and package objects writes them in the present version soon after it changes.
+func (it *Item) StoredIn(gv schema.GroupVersion) bool {
+	b := it.body.Load()
+	if b.packed() || it.Err() != nil {
+		return true
+	}
+	named, first := bytes.CutPrefix(b.json(), []byte(`{"apiVersion":`))
+	if !first {
+		named = scan.Lookup(named, "apiVersion")
+	}
+	want := `"` + gv.Group + "/" + gv.Version + `"`
+	return len(named) >= len(want) && string(named[:len(want)]) == want
+}
 
 // Peek is JSON for a caller that reads many objects once: a packed item stays packed.
 func (it *Item) Peek() []byte {

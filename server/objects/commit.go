@@ -94,8 +94,11 @@ func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlst
 	if err := at.check(&p, effectOf(op.Verb)); err != nil {
 		return nil, err
 	}
-	pending := &cache.Pending{}
+	pending, sent := &cache.Pending{}, op.Value
 	op.Key, op.Aux = at.Key(), pending
+	if op.Verb != sqlstore.Delete {
+		op.Value = s.presentForm(ctx, at.Resource, op.Key, sent)
+	}
 	for i := range extra {
 		if !belongs(&extra[i], &op, at.Resource.Storage) {
 			return nil, fmt.Errorf("a write of %v does not belong to one of %v", extra[i].Key, op.Key)
@@ -118,11 +121,15 @@ func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlst
 		}
 		return nil, err
 	}
-	if pending.Item == nil { // the cache was reloaded in the meantime, with this write
+	item := pending.Item
+	if item == nil { // the cache was reloaded in the meantime, with this write
 		row := &sqlstore.Row{Key: op.Key, Revision: out.Revisions[0], Created: out.Created[0], Value: op.Value}
-		return cache.NewOwnItem(row, at.Resource.Storage), nil
+		item = cache.NewOwnItem(row, at.Resource.Storage)
 	}
-	return pending.Item, nil
+	if op.Verb != sqlstore.Delete {
+		item = s.renewed(ctx, at, &op, sent, item)
+	}
+	return item, nil
 }
 
 // keyOf returns the key of a failed condition.

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// home returns the resource that serves a storage in its stored version.
-func (s *Store) home(st *kinds.Storage) *kinds.Resource { return s.catalogue.ByStorage(st.Key) }
+// Home returns the resource that serves a storage in its stored version; nil: none does.
+func (s *Store) Home(st *kinds.Storage) *kinds.Resource { return s.catalogue.ByStorage(st.Key) }
 
 // Decode decodes an item in its stored version, one of a custom resource in r's version.
 func (s *Store) Decode(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {

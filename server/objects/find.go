@@ -27,6 +27,12 @@ func (s *Store) Find(ctx context.Context, p permits.Permit, at Place) (*cache.It
 	return s.Get(p, at)
 }
 
+// Outdated reports whether the definition of a custom resource has changed, or is gone, since r was made of it, as far as the
+// catalogue has followed.
+func (s *Store) Outdated(r *kinds.Resource) bool {
+	return !r.HasGoType() && s.catalogue != nil && s.catalogue.Lookup(r.Group, r.Version, r.Plural) != r
+}
+
 // Namespace finds a namespace, or nil.
 func (s *Store) Namespace(ctx context.Context, p permits.Permit, name string) (*cache.Item, error) {
 	return s.Find(ctx, p, Place{Resource: s.catalogue.ByStorage("namespaces"), Name: name})

@@ -9,9 +9,10 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Clean reports whether an item's bytes are, unchanged, an object of r's version.
+// Clean reports whether an item's bytes are, unchanged, an object of r's version. Of a custom resource whose definition has just
+// changed, an object may have been written by the other definition than that of r.
 func Clean(r *kinds.Resource, item *cache.Item) bool {
-	return r.Clean(item.Revision, item.Older())
+	return r.Clean(item.Revision, item.Older()) && (r.HasGoType() || item.StoredIn(r.Storage.GVK.GroupVersion()))
 }
 
 // JSON returns an item in the version of r. The bytes are shared, and stay with the item.

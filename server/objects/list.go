@@ -242,7 +242,7 @@ func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 		p.Items = append(p.Items, it)
 		return !full()
 	})
-	home := s.home(l.resource.Storage)
+	home := s.Home(l.resource.Storage)
 	err := s.scan(ctx, l.permit, l.place(), l.exact, l.from, func(row *sqlstore.Row) bool {
 		if full() {
 			l.cut(p, 0)

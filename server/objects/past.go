@@ -30,7 +30,7 @@ func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int
 	if err != nil {
 		return nil, err
 	}
-	writes, home := make([]Write, len(rows)), s.home(at.Resource.Storage)
+	writes, home := make([]Write, len(rows)), s.Home(at.Resource.Storage)
 	for i := range rows {
 		row := &rows[i]
 		writes[i] = Write{

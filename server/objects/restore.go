@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
+	"time"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
@@ -95,4 +98,54 @@ func (s *Store) restore(ctx context.Context, p permits.Permit, r *kinds.Resource
 		return true, nil
 	}
 	return false, err
+}
+
+// Readers take a custom object that was stored after a change of its definition for one in the present form. The functions below see
+// to it that a write which began before the change does not store another one.
+
+var forRenewal = permits.OfServer("objects whose definition has changed")
+
+// renewFor is how long renewed tries, whether or not its client still waits.
+const renewFor = 10 * time.Second
+
+// redefined returns the present resource of the stored version if the definition that r was made of has changed; nil: it has not, or
+// there is none any more.
+func (s *Store) redefined(r *kinds.Resource) *kinds.Resource {
+	if r.HasGoType() || s.follow == nil || cache.Try(s.follow) != nil || !s.Outdated(r) {
+		return nil
+	}
+	return s.Home(r.Storage)
+}
+
+// presentForm returns the value to store for one that was encoded for r.
+func (s *Store) presentForm(ctx context.Context, r *kinds.Resource, key sqlstore.Key, value []byte) []byte {
+	if home := s.redefined(r); home != nil {
+		if now, err := s.Form(ctx, home, &sqlstore.Row{Key: key, Value: value}); err == nil {
+			return now
+		}
+	}
+	return value
+}
+
+// renewed returns the item that op has stored, as its writer, who has sent a value, sees it. If the definition has changed after
+// presentForm, and before the object was stored, as another server may have changed it, renewed stores the object once more. If that
+// fails, another write has come first, or the next one corrects the form, as a storage migration does.
+func (s *Store) renewed(ctx context.Context, at Place, op *sqlstore.Op, sent []byte, item *cache.Item) *cache.Item {
+	home := s.redefined(at.Resource)
+	if home == nil {
+		return item
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewFor)
+	defer cancel()
+	stored := &sqlstore.Row{Key: op.Key, Revision: item.Revision, Created: item.Created, Value: op.Value}
+	if now, err := s.Form(ctx, home, stored); err == nil && string(now) != string(op.Value) {
+		last, err := s.Commit(ctx, forRenewal, Place{Resource: home, Namespace: at.Namespace, Name: at.Name}, sqlstore.Op{
+			Verb: sqlstore.Update, Expect: item.Revision, Value: now, ExpiresAt: op.ExpiresAt,
+		}, nil)
+		if err == nil {
+			stored.Revision = last.Revision
+		}
+	}
+	stored.Value = sent
+	return cache.NewUnstoredItem(stored, strconv.FormatInt(stored.Revision, 10), at.Resource.Storage)
 }

@@ -40,6 +40,7 @@ type Store struct {
 	store     *sqlstore.Store
 	cache     *cache.Cache
 	sizes     budget.Sizes
+	follow    func() // brings the catalogue up to date with the cache; nil: it never changes
 }
 
 // New combines a store with the cache that it feeds. The store may be nil for readers of the cache only.
@@ -49,6 +50,9 @@ func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Sto
 
 // Bound sets the maximum size of a stored object, before the Store is used.
 func (s *Store) Bound(sizes budget.Sizes) { s.sizes = sizes }
+
+// FollowWith sets the function that brings the catalogue up to date with the cache, before the Store is used.
+func (s *Store) FollowWith(follow func()) { s.follow = follow }
 
 // Sizes returns the maximum size of an object, and the bounds that depend on it.
 func (s *Store) Sizes() budget.Sizes { return s.sizes }
