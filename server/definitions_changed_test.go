@@ -82,3 +82,22 @@ func TestStorageVersionChangesMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestDefinitionGoesMeanwhile: an object whose definition was deleted before it was stored is not among those of a later definition of
+// that name.
+func TestDefinitionGoesMeanwhile(t *testing.T) {
+	change := &meanwhile{}
+	s := servertest.Start(t, func(c *server.Config) { c.Plugins = []admission.Plugin{change} })
+	defineBuoys(t, s)
+	change.do = func() {
+		s.Must("DELETE", definitionsPath+"/buoys.example.com", "")
+		servertest.Eventually(t, func() bool { return s.Do("GET", definitionsPath+"/buoys.example.com", "").Code == http.StatusNotFound })
+	}
+	if w := s.Do("POST", fmt.Sprintf(buoys, "v1"), fmt.Sprintf(buoy, "late", "red")); w.Code != http.StatusForbidden {
+		t.Errorf("the create ends with %d %s", w.Code, w.Body)
+	}
+	defineBuoys(t, s)
+	if w := s.Do("GET", fmt.Sprintf(buoys, "v1")+"/late", ""); w.Code != http.StatusNotFound {
+		t.Errorf("a later definition has the object: %d %s", w.Code, w.Body)
+	}
+}

@@ -2,11 +2,18 @@ package writes_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/writes"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
@@ -85,4 +92,44 @@ func TestCreateAfterNamespaceChanges(t *testing.T) {
 		t.Errorf("%d changes, the create ended with %v", changes, err)
 	}
 	first.wantNone("configmaps")
+}
+
+// TestCreateAfterDefinition: a custom object whose definition ended while it was created is deleted again, so that no later
+// definition of that name has it.
+func TestCreateAfterDefinition(t *testing.T) {
+	boats := func(namespaced, ending bool) *kinds.Resource {
+		gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}
+		return &kinds.Resource{
+			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: "boats", Namespaced: namespaced, Ending: ending, Schema: kinds.AsStored{},
+			Verbs: []string{"create"}, New: func() kinds.Object { return &unstructured.Unstructured{} },
+			Storage: &kinds.Storage{Key: "boats.example.com", GVK: gvk, Strategy: kinds.Strategy{Meta: &kinds.MetaRules{Own: true}}},
+		}
+	}
+	for what, c := range map[string]struct {
+		namespaced bool
+		then       func() []*kinds.Resource // the resources at the end of the create
+		stays      bool
+	}{
+		"it is there":                     {namespaced: true, then: func() []*kinds.Resource { return []*kinds.Resource{boats(true, false)} }, stays: true},
+		"it ends":                         {namespaced: true, then: func() []*kinds.Resource { return []*kinds.Resource{boats(true, true)} }},
+		"it is gone":                      {namespaced: true, then: func() []*kinds.Resource { return nil }},
+		"that of a cluster-wide resource": {then: func() []*kinds.Resource { return nil }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newDesk(t)
+			set := func(custom ...*kinds.Resource) { d.catalogue.Set(slices.Concat(builtin.Resources(), custom)) }
+			r := boats(c.namespaced, false)
+			set(r)
+			d.Objects.FollowWith(func() { set(c.then()...) })
+			req := &writes.Request{
+				Resource: r, Namespace: "a", Verb: "create", User: &authx.Identity{Name: "ann"}, Permit: d.permit("create", r, "", ""),
+				Warn: func(string) {}, Annotate: func(string, string) {},
+			}
+			obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Boat", "metadata": map[string]any{"name": "b", "finalizers": []any{"example.com/stays"}}}}
+			_, err := d.Create(t.Context(), req, obj)
+			if stored := d.cache.Count("boats.example.com"); c.stays && (err != nil || stored != 1) || !c.stays && (!apierrors.IsForbidden(err) || stored != 0) {
+				t.Errorf("%d objects are stored, the create ended with %v", stored, err)
+			}
+		})
+	}
 }

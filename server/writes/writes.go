@@ -1,8 +1,8 @@
 // Package writes changes stored objects: create, update, patch, apply and delete, without HTTP.
 //
 //	request.go    the request and the outcome of a write
-//	create.go     a new object, from top to bottom; orphan.go: its namespace was
-//	              deleted meanwhile
+//	create.go     a new object, from top to bottom; orphan.go: its namespace or its
+//	              definition was deleted meanwhile
 //	update.go     a change of an object, from top to bottom; it is repeated after conflicts with
 //	              other writes
 //	patch.go      patches and server-side apply, as changes
