@@ -123,6 +123,9 @@ func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form)
 		w.filter.OutOfShard = s.Measure.Sharded(q.Resource)
 	}
 	err = w.start(q.R.Context())
+	if w.failed == nil && s.Objects.Outdated(q.Resource) { // its watches may have been ended just before this one began
+		w.failed = cache.ErrEnded
+	}
 	if w.watcher == nil && w.sharded() {
 		s.Measure.ShardedEnded(q.Resource)
 	}

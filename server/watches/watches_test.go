@@ -4,12 +4,24 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/servertest"
+	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -99,6 +111,55 @@ func TestWatchIsLive(t *testing.T) {
 		var e servertest.Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Object.Metadata.ResourceVersion != fmt.Sprint(revision) {
 			t.Fatalf("%s: %v", lines.Bytes(), err)
+		}
+	}
+}
+
+// redefining changes the definitions between the look at them and the begin of a watch.
+type redefining struct {
+	watches.Measure
+	change func()
+}
+
+func (r redefining) Watch(*kinds.Resource) func(int) {
+	r.change()
+	return func(int) {}
+}
+
+func (redefining) InitialEvents(*kinds.Resource, *request.Info, time.Duration) {}
+
+// TestWatchOfAFormerDefinition: a watch of a custom resource ends at once if its definition has changed, and the watches of the former
+// one were ended, just before it began.
+func TestWatchOfAFormerDefinition(t *testing.T) {
+	const storage = "buoys.example.com"
+	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Buoy"}
+	buoys := func() []*kinds.Resource {
+		return []*kinds.Resource{{
+			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: "buoys", Namespaced: true, Verbs: []string{"get", "list", "watch"},
+			Schema: kinds.AsStored{}, New: func() kinds.Object { return &unstructured.Unstructured{} }, Storage: &kinds.Storage{Key: storage, GVK: gvk},
+		}}
+	}
+	for _, changes := range []bool{false, true} {
+		catalogue := kinds.NewCatalogue(buoys())
+		c := cache.New(catalogue)
+		defer c.Close()
+		c.Apply([]sqlstore.Change{{Row: sqlstore.Row{
+			Key: sqlstore.Key{Resource: storage, Namespace: "ns", Name: "a"}, Revision: 1,
+			Value: []byte(`{"apiVersion":"example.com/v1","kind":"Buoy","metadata":{"name":"a","namespace":"ns","uid":"u"}}`),
+		}}})
+		stored := objects.New(catalogue, nil, c)
+		shown := &answers.Answers{Items: stored}
+		measure := redefining{change: func() {
+			if changes {
+				catalogue.Set(buoys())
+				c.End(storage)
+			}
+		}}
+		h := scoped(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown, Measure: measure, Log: slog.New(slog.DiscardHandler)}})
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/example.com/v1/namespaces/ns/buoys?watch=1&timeoutSeconds=1&resourceVersion=0", nil))
+		if sent := w.Body.Len() > 0; w.Code != http.StatusOK || sent == changes {
+			t.Errorf("the definition changes: %t, the watch answers with %d %s", changes, w.Code, w.Body)
 		}
 	}
 }
