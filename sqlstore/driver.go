@@ -192,13 +192,13 @@ type Admin interface {
 	// Load fills an empty database in one transaction: with the rows as they are,
 	// revisions and times included, and with the content's bounds and cluster id.
 	// After an error, or a crash, the database is as empty as before, except after ErrUncertain.
-	// Errors: ErrNotEmpty if anything was ever written, and those of Rows.
+	// Errors: ErrNotEmpty if anything was ever written, that of CheckRoom, and those of Rows.
 	Load(ctx context.Context, content Content) error
 
 	// SkipRevisions leaves out the next count revisions, durably: the log begins anew behind them, and
 	// clients that have seen any of them list again. With count 0 it leaves out as many as may have been
 	// assigned since the newest write. A database that cannot go back to an older state returns
-	// errors.ErrUnsupported.
+	// errors.ErrUnsupported. Errors: that of CheckRoom, for a count.
 	SkipRevisions(ctx context.Context, count int64) (from, to int64, err error)
 
 	// Stats describes the stored data for operators; it may take seconds.

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 )
 
@@ -16,6 +17,18 @@ type Content struct {
 	Skipped   []Skipped        // Floors.Skipped
 	ClusterID string           // empty: keep the database's own
 	Rows      iter.Seq2[Row, error]
+}
+
+// MaxRevision is the newest revision that a database may begin with, or go on behind. It leaves room for more writes than there
+// can be: a counter that overflows would give revisions again that clients know.
+const MaxRevision = 1 << 62
+
+// CheckRoom returns an error unless later revisions have room behind one.
+func CheckRoom(revision int64) error {
+	if revision < 0 || revision > MaxRevision {
+		return fmt.Errorf("revision %d leaves no room for later ones: it must be from 0 to %d", revision, int64(MaxRevision))
+	}
+	return nil
 }
 
 // Floors returns the floors of the content.

@@ -36,6 +36,8 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, fresh)
 }
 
+func TestLargeRevisions(t *testing.T) { storetest.LargeRevisions(t, fresh(t)) }
+
 func Benchmark(b *testing.B) { storetest.Bench(b, fresh) }
 
 // file is an SQLite database, to be compared with.

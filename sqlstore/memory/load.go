@@ -21,6 +21,9 @@ func (d *Driver) Load(ctx context.Context, from sqlstore.Content) error {
 		if next.bounds.Head != 0 {
 			return sqlstore.ErrNotEmpty
 		}
+		if err := sqlstore.CheckRoom(from.Bounds.Head); err != nil {
+			return err
+		}
 		next.bounds, next.floors = from.Bounds, from.Floors()
 		next.trimmed = next.floors.Lowest()
 		if from.ClusterID != "" {

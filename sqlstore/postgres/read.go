@@ -66,7 +66,7 @@ func (d *Driver) raise(head int64) {
 // grown replaces the sessions when the table has grown a lot.
 func (d *Driver) grown(head int64) {
 	planned := d.planned.Load()
-	if head >= firstPlans && head >= growth*planned && d.planned.CompareAndSwap(planned, head) {
+	if head >= firstPlans && head/growth >= planned && d.planned.CompareAndSwap(planned, head) {
 		d.pool.Reset()
 	}
 }

@@ -46,6 +46,11 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 			return err
 		}
 		to = head
+		if count > 0 {
+			if err := sqlstore.CheckRoom(head + count); err != nil {
+				return err
+			}
+		}
 		var column [columnsOfPlace]string
 		if err := tx.QueryRow(ctx, placeQuery(l.bare.Load())).Scan(&column[0], &column[1], &column[2], &column[3], &column[4], &column[5]); err != nil {
 			return err

@@ -10,6 +10,9 @@ import (
 
 // Load implements sqlstore.Admin.
 func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
+	if err := sqlstore.CheckRoom(content.Bounds.Head); err != nil {
+		return fmt.Errorf("loading: %w", err)
+	}
 	w, unlock, err := d.lockWriter()
 	if err != nil {
 		return err

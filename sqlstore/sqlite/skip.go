@@ -26,6 +26,8 @@ func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64
 				since = time.Since(time.UnixMicro(written))
 			}
 			count = sqlstore.LeftOut(since)
+		} else if err := sqlstore.CheckRoom(from + count); err != nil {
+			return err
 		}
 		to = from + count
 		return skip(ctx, w, to)

@@ -155,7 +155,7 @@ func (s *spans) done(rows int, rest span) {
 	switch {
 	case rows == spanRows:
 		s.width = max(spanRows, s.width/4)
-	case rows < spanRows/2 && s.width < 1<<40:
+	case rows < spanRows/2 && s.width < sqlstore.MaxRevision:
 		s.width *= 2
 	}
 	s.moved.Broadcast()

@@ -32,6 +32,7 @@ func Operations(t *testing.T, from, to func(testing.TB) Database) {
 		"compact and status":             compactAndStatus,
 		"export":                         export,
 		"repair":                         repair,
+		"large revisions":                func(t *testing.T, _, to Database) { LargeRevisions(t, to) },
 	} {
 		t.Run(name, func(t *testing.T) { test(t, from(t), to(t)) })
 	}

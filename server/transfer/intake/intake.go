@@ -72,6 +72,9 @@ func (j *Job) Read(ctx context.Context) (*Spooled, error) {
 	if found := j.Finished(); found != nil {
 		return found, nil
 	}
+	if err := sqlstore.CheckRoom(j.Source.Revision()); err != nil {
+		return nil, fmt.Errorf("the source: %w", err)
+	}
 	in := &intake{Job: j, reader: transfer.NewReader(j.Options), holders: map[sqlstore.Key]string{}}
 	if j.Spool != "" {
 		var err error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,6 +162,11 @@ func TestRefused(t *testing.T) {
 	nothingLeft(t, broken)
 	future := job(t, configMap("x", 51))
 	if _, err := future.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "newer than 50") {
+		t.Error(err)
+	}
+	large := job(t, configMap("x", 7))
+	large.Source = foreigntest.New(math.MaxInt64, configMap("x", 7))
+	if _, err := large.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "no room for later ones") {
 		t.Error(err)
 	}
 	twice := job(t, configMap("x", 7), configMap("x", 8))

@@ -3,6 +3,7 @@ package follow
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -62,7 +63,7 @@ type rowReader struct {
 
 func (r *rowReader) uvarint() int64 {
 	v, n := binary.Uvarint(r.data)
-	if n <= 0 || v > 1<<62 {
+	if n <= 0 || v > math.MaxInt64 {
 		r.bad = true
 		return 0
 	}
