@@ -251,7 +251,7 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 	qMarked      = `SELECT coalesce((SELECT revision FROM kv_marks WHERE second < $1 ORDER BY second DESC LIMIT 1), 0)`
 	qMarkRow     = `INSERT INTO kv_marks (second, revision) SELECT floor(extract(epoch FROM written_at))::int8, revision FROM kv WHERE revision = $1 ON CONFLICT (second) DO UPDATE SET revision = greatest(kv_marks.revision, excluded.revision)`
 	qMarkSeconds = `SELECT min(second), max(second) FROM kv_marks`
-	qForgetMarks = `DELETE FROM kv_marks WHERE second <= (SELECT max(second) FROM (SELECT second, revision FROM kv_marks ORDER BY second LIMIT $2) m WHERE revision < $1)`
+	qForgetMarks = `DELETE FROM kv_marks WHERE revision < $1 AND second <= (SELECT max(second) FROM (SELECT second, revision FROM kv_marks ORDER BY second LIMIT $2) m WHERE revision < $1)`
 
 	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, p.revision`
 	changeJoin    = ` FROM kv k LEFT JOIN kv p ON p.superseded_revision = k.revision AND p.revision < k.revision` +

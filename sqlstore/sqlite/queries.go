@@ -95,7 +95,7 @@ const (
 	qMarked      = `SELECT revision FROM kv_marks WHERE second < ? ORDER BY second DESC LIMIT 1`
 	qMarkRow     = `INSERT INTO kv_marks (second, revision) SELECT written_at / 1000000, revision FROM kv WHERE revision = ? ON CONFLICT (second) DO UPDATE SET revision = max(revision, excluded.revision)`
 	qMarkSeconds = `SELECT (SELECT min(second) FROM kv_marks), (SELECT max(second) FROM kv_marks)`
-	qForgetMarks = `DELETE FROM kv_marks WHERE second <= (SELECT max(second) FROM (SELECT second, revision FROM kv_marks ORDER BY second LIMIT ?2) WHERE revision < ?1)`
+	qForgetMarks = `DELETE FROM kv_marks WHERE revision < ?1 AND second <= (SELECT max(second) FROM (SELECT second, revision FROM kv_marks ORDER BY second LIMIT ?2) WHERE revision < ?1)`
 )
 
 // Reading pages. Each shape of request has its own text, so that each uses its index fully.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -200,6 +201,21 @@ var clockTests = map[string]func(*testing.T, Database){
 			if r, _, err := d.Aged(t.Context(), time.Time{}, start.Add(-c.back), start); err != nil || r != c.want {
 				t.Errorf("%s before, the newest revision was certainly not older than %d, want %d (%v)", c.back, r, c.want, err)
 			}
+		}
+	},
+	"a clock that was ahead takes no other times of old states with it": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		applyAt(t, d, start, create(pod("a"), `{"n":1}`))
+		applyAt(t, d, start.Add(24*365*time.Hour), update(pod("a"), 1, `{"n":2}`))
+		for r := int64(2); r < 5; r++ {
+			applyAt(t, d, start.Add(time.Duration(r)*10*time.Second), update(pod("a"), r, fmt.Sprintf(`{"n":%d}`, r+1)))
+		}
+		retain(t, sqlstore.Floors{Log: 4, Past: map[string]int64{"": 0}}, d)
+		packAll(t, d, 10)
+		retain(t, sqlstore.Floors{Log: 4, Past: map[string]int64{"": 3}}, d)
+		forget(t, d)
+		if r, err := d.RevisionAt(t.Context(), start.Add(35*time.Second)); r != 4 || err != nil {
+			t.Errorf("the revision after 35s is %d, %v, want 4", r, err)
 		}
 	},
 	"an expiring object goes in time after a clock was set back and was right again": func(t *testing.T, db Database) {
