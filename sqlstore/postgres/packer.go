@@ -26,7 +26,7 @@ func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	err = d.change(ctx, func(tx pgx.Tx) error {
-		b, f, err := floors(ctx, tx)
+		b, f, err := lockedFloors(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -38,12 +38,7 @@ func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.
 		next = f.Raised(to, b.Head)
 		batch := &pgx.Batch{}
 		batch.Queue(qMark, seconds, revisions)
-		batch.Queue(qRaiseFloor, next.Log).Exec(func(tag pgconn.CommandTag) error {
-			if next.Log > b.Floor && tag.RowsAffected() == 0 {
-				return fmt.Errorf("%w: another process compacts", sqlstore.ErrBusy)
-			}
-			return nil
-		})
+		batch.Queue(qRaiseFloor, next.Log)
 		batch.Queue(qCompatible, sqlstore.UnpackedSchema, sqlstore.PackedSchema)
 		batch.Queue(qSetFloors, next.Text())
 		return tx.SendBatch(ctx, batch).Close()

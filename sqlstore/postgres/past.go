@@ -128,6 +128,14 @@ func floors(ctx context.Context, tx pgx.Tx) (b sqlstore.Bounds, f sqlstore.Floor
 	return b, f, err
 }
 
+// lockedFloors takes the lock for raising the floors, and reads them.
+func lockedFloors(ctx context.Context, tx pgx.Tx) (b sqlstore.Bounds, f sqlstore.Floors, err error) {
+	if _, err := tx.Exec(ctx, qLockFloors); err != nil {
+		return b, f, err
+	}
+	return floors(ctx, tx)
+}
+
 // unitBytes bounds how much of one object is packed at once, and a row.
 const unitBytes = 1 << 20
 

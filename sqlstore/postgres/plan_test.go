@@ -19,7 +19,7 @@ import (
 // The index that each statement must use on kv; "" for those that read kv_meta or
 // kv_lead alone, which have a handful of rows.
 var indexes = map[string][]string{
-	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockAlive": nil, "qAlive": {"kv_pkey"}, "qCluster": nil, "qPlace": nil, "qPlaceBare": nil, "qSetLine": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
+	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockFloors": nil, "qLockAlive": nil, "qAlive": {"kv_pkey"}, "qCluster": nil, "qPlace": nil, "qPlaceBare": nil, "qSetLine": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
 	"qCacheFiles": nil, "qLockCacheFiles": nil, "qCacheFilesRow": nil, "qSetCacheFiles": nil, "qWholeRows": {"kv_pkey"},
 	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qTakeLead": nil, "qRenewLeads": nil, "qLeaders": nil, "qSynchronous": nil, "qLeader": nil, "qUnlead": nil, "qLeadsStand": nil, "qLeadsLost": nil,
 	"qWave": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},

@@ -28,6 +28,9 @@ const (
 	// its own, so that the statements after it look with newer snapshots.
 	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
 	qRaiseFloor = `UPDATE kv_meta SET number = $1 WHERE key = 'floor' AND number < $1`
+	// The lock for raising the floors, in a statement of its own like that of the writers: an operator's command compacts
+	// without a lead.
+	qLockFloors = `SELECT FROM kv_meta WHERE key = 'floor' FOR UPDATE`
 	qCompatible = `UPDATE kv_meta SET number = $2 WHERE key = 'schema_compatible' AND number = $1`
 	// Filling an empty database; kv_meta by primary key.
 	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`

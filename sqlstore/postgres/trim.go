@@ -18,7 +18,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 	defer done(&err)
 	var last int64
 	err = d.change(ctx, func(tx pgx.Tx) error {
-		b, f, err := floors(ctx, tx)
+		b, f, err := lockedFloors(ctx, tx)
 		if err != nil {
 			return err
 		}

@@ -2,11 +2,13 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
@@ -96,6 +98,55 @@ func trimInDepth(t *testing.T, db database, d *postgres.Driver) {
 	t.Logf("100 rows: %v at first, %v after 100,000", first, last)
 	if last > 4*first+10*time.Millisecond {
 		t.Errorf("trimming 100 rows takes %v at first, %v after 100,000", first, last)
+	}
+}
+
+// TestTrimWaitsForPacking trims, as the command of an operator does without a lead, while a server keeps history beyond the log
+// from now on: rows that wait to be packed stay.
+func TestTrimWaitsForPacking(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	d := db.Open(t)
+	key := sqlstore.Key{Resource: "pods", Namespace: "default", Name: "a"}
+	for r := range int64(8) {
+		op := sqlstore.Op{Verb: sqlstore.Update, Key: key, Expect: r, Value: []byte("{}")}
+		if r == 0 {
+			op.Verb = sqlstore.Create
+		}
+		if out, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{op}}}, time.Now()); err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	server, err := pgx.Connect(t.Context(), db.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close(context.Background())
+	retain := "BEGIN; UPDATE kv_meta SET number = 6 WHERE key = 'floor'; INSERT INTO kv_meta (key, word) VALUES ('past', '" + sqlstore.Floors{Log: 6, Past: map[string]int64{"": 0}}.Text() + "')"
+	if _, err := server.Exec(t.Context(), retain, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	trimmed := make(chan error, 1)
+	go func() {
+		n, err := d.Trim(t.Context(), 4, 100)
+		if err == nil && n != 0 {
+			err = fmt.Errorf("%d rows were deleted", n)
+		}
+		trimmed <- err
+	}()
+	for waits, end := false, time.Now().Add(2*time.Minute); !waits; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("trimming does not wait")
+		}
+		db.Query(t, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')", &waits)
+	}
+	if _, err := server.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-trimmed; err != nil {
+		t.Error(err)
+	}
+	if row, err := d.Read(t.Context(), key, 1); row.Revision != 1 || err != nil {
+		t.Errorf("the first state is %+v, %v", row, err)
 	}
 }
 
