@@ -16,7 +16,9 @@ type write struct {
 	// plain has the values that the sink gets; nil: the stored ones.
 	plain []opened
 	out   Outcome
-	done  chan struct{}
+	// returned is the driver's Returned before the commit.
+	returned int64
+	done     chan struct{}
 }
 
 func (w *write) finish(out Outcome) {
@@ -182,6 +184,7 @@ func (s *Store) commit(ctx context.Context) {
 func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	s.underway.Store(&batch)
 	defer s.underway.Store(nil)
+	returned := s.driver.Returned()
 	out, err := s.apply(ctx, batch)
 	if err == nil || len(batch) == 1 || isCommon(err) {
 		s.refused.record(OpWrite, err)
@@ -201,6 +204,7 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	}
 	wrote := false
 	for i, w := range batch {
+		w.returned = returned
 		if out[i].Err != nil {
 			w.finish(out[i])
 		} else {

@@ -242,7 +242,7 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 		settle(batch, ErrUncertain)
 		return err
 	}
-	if f.lost(f.changes[len(f.changes)-1].Revision) {
+	if f.lost(batch[0].returned, f.changes[len(f.changes)-1].Revision) {
 		clear(f.changes)
 		settle(batch, fmt.Errorf("%w: %w", ErrUncertain, ErrWentBack))
 		return nil
@@ -252,14 +252,15 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 	return nil
 }
 
-// lost reports whether the database went back after it committed a revision and no longer has it. Such a write
-// is neither shown nor acknowledged.
-func (f *feed) lost(revision int64) bool {
+// lost reports whether the database went back after it committed a revision and no longer has it, or may not: how far it went
+// back is known for the last time only, and it had gone back returned times before the commit. Such a write is neither shown nor
+// acknowledged.
+func (f *feed) lost(returned, revision int64) bool {
 	if f.driver.Returned() == 0 {
 		return false
 	}
-	last := f.driver.Returns().Last
-	return last.Found < revision && revision <= last.GoesOn
+	r := f.driver.Returns()
+	return revision <= r.Last.GoesOn && (revision > r.Last.Found || r.Count > returned+1)
 }
 
 func (f *feed) deliver(changes []Change) {

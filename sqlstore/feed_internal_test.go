@@ -130,6 +130,7 @@ func (s *countingSink) Apply(changes []Change) { s.changes += len(changes) }
 func TestLostCommitsAreNotAcknowledged(t *testing.T) {
 	for _, c := range []struct {
 		revision, applied int64
+		again             bool // it went back once more before the feed took the batch
 		lost              bool
 	}{
 		{revision: 11, applied: 10, lost: true},
@@ -137,11 +138,17 @@ func TestLostCommitsAreNotAcknowledged(t *testing.T) {
 		{revision: 1000, applied: 1000, lost: true},
 		{revision: 5, applied: 1000},
 		{revision: 1001, applied: 1000},
+		{revision: 11, applied: 2000, again: true, lost: true},
+		{revision: 1001, applied: 2000, again: true, lost: true},
+		{revision: 2001, applied: 2000, again: true},
 	} {
 		d, sink := &returnedDriver{}, &countingSink{}
 		f := &feed{Store: New(d, Config{Clock: time.Now}), sink: sink}
 		f.applied.Store(c.applied)
 		d.returns = Returns{Count: 1, Last: Return{Shown: 11, Found: 5, GoesOn: 1000}}
+		if c.again {
+			d.returns = Returns{Count: 2, Last: Return{Shown: 1000, Found: 1000, GoesOn: 2000}}
+		}
 		w := &write{txn: Txn{Ops: []Op{{Verb: Create, Key: Key{Resource: "pods", Name: "a"}}}}, done: make(chan struct{})}
 		w.out = Outcome{Revisions: []int64{c.revision}, Created: []int64{c.revision}}
 		if err := f.take(t.Context(), []*write{w}); err != nil {
