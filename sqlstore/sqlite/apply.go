@@ -153,8 +153,7 @@ func (d *Driver) unresolved() bool {
 	return d.pending != nil
 }
 
-// Resolve implements sqlstore.Driver. Where the batch is not in the table it
-// commits a new marker, which takes the batch's place in the write-ahead log.
+// Resolve implements sqlstore.Driver. It replaces a commit that is not in the table.
 func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -192,12 +191,18 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 		d.version = lookAgain // if no writer waits for the outcome, the feed has to read the rows from the table
 		return p.out, true, nil
 	}
-	d.seq++
-	if err := w.exec(qSetBatch, fmt.Sprintf("%s:%d", d.nonce, d.seq)); err != nil {
+	if err := d.replaceCommit(w); err != nil {
 		return nil, false, fmt.Errorf("resolving a batch: %w", err)
 	}
 	d.pending = nil
 	return nil, false, nil
+}
+
+// replaceCommit commits a new marker in the place that a commit whose sync failed has in the write-ahead log. Recovery, which
+// might have found that commit there, then cannot find it.
+func (d *Driver) replaceCommit(w *conn) error {
+	d.seq++
+	return w.exec(qSetBatch, fmt.Sprintf("%s:%d", d.nonce, d.seq))
 }
 
 // wrote reports whether the batch wrote its first revision, or another process did. ErrUncertain: the row is gone.

@@ -143,12 +143,26 @@ func (d *Driver) Synchronous() (int64, error) {
 func (d *Driver) FailCommit() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := driverError(sqlite3.SQLITE_IOERR_FSYNC)
-	real, prepareErr := d.writer.prepare(qCommit)
-	if prepareErr != nil {
-		panic(prepareErr)
+	d.failSync(qCommit, func() {})
+}
+
+// FailReplacedCommit has the sync of the next commit fail, and that of the commit that is to replace it.
+func (d *Driver) FailReplacedCommit() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failSync(qCommit, func() { d.failSync(qSetBatch, func() {}) })
+}
+
+// failSync has a sync of the next call of a statement fail, and then calls then.
+func (d *Driver) failSync(query string, then func()) {
+	real, err := d.writer.prepare(query)
+	if err != nil {
+		panic(err)
 	}
-	d.writer.stmts[qCommit] = failing{Stmt: real, err: err, once: func() { d.writer.stmts[qCommit] = real }}
+	d.writer.stmts[query] = failing{Stmt: real, err: driverError(sqlite3.SQLITE_IOERR_FSYNC), once: func() {
+		d.writer.stmts[query] = real
+		then()
+	}}
 }
 
 type failing struct {

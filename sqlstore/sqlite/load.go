@@ -35,15 +35,19 @@ func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 		return fmt.Errorf("loading: %w", err)
 	}
 	if err = load(ctx, w, content); err == nil {
-		err = d.end(w)
-	}
-	if err != nil {
-		if e := w.exec(qRollback); e != nil && !isIdle(e) {
-			err = errors.Join(err, e)
+		if err = d.end(w); err == nil {
+			return nil
 		}
-		return fmt.Errorf("loading: %w", err)
 	}
-	return nil
+	if e := w.exec(qRollback); e != nil && !isIdle(e) {
+		err = errors.Join(err, e)
+	}
+	if d.unsynced != nil {
+		if e := d.replaceCommit(w); e != nil {
+			err = fmt.Errorf("%w: %w; replacing the commit: %w", sqlstore.ErrUncertain, err, e)
+		}
+	}
+	return fmt.Errorf("loading: %w", err)
 }
 
 func load(ctx context.Context, w *conn, content sqlstore.Content) error {

@@ -85,7 +85,41 @@ func TestFailedSyncOfADurableCommit(t *testing.T) {
 	}
 }
 
-// TestLogIsSyncedThroughOneFile: the system reports pages that it could not write to files that were open at that time.
+// TestFailedSyncOfALoad: the write-ahead log may have all of a load whose sync failed, and recovery would find it there. So
+// another commit replaces it, or the outcome is unknown.
+func TestFailedSyncOfALoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail      func(*sqlite.Driver)
+		uncertain bool
+	}{
+		"replaced":     {(*sqlite.Driver).FailCommit, false},
+		"not replaced": {(*sqlite.Driver).FailReplacedCommit, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
+			d := f.Open(t).(*sqlite.Driver)
+			row := sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: "a"}, Revision: 1, Created: 1, Value: []byte("{}"), WrittenAt: time.Now()}
+			content := sqlstore.Content{Bounds: sqlstore.Bounds{Head: 1}, Rows: func(yield func(sqlstore.Row, error) bool) { yield(row, nil) }}
+			before := logSize(t, f)
+			c.fail(d)
+			if err := d.Load(t.Context(), content); !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrUncertain) != c.uncertain {
+				t.Fatalf("the load gave %v", err)
+			}
+			if got := logSize(t, f); got > before == c.uncertain {
+				t.Errorf("the log had %d bytes, and has %d", before, got)
+			}
+			if b, err := d.Bounds(t.Context()); b.Head != 0 || err != nil {
+				t.Errorf("there is revision %d, %v", b.Head, err)
+			}
+			if err := d.Load(t.Context(), content); err != nil {
+				t.Errorf("the next load gave %v", err)
+			}
+			wantNames(t, d, "a")
+		})
+	}
+}
+
+// TestLogIsSyncedThroughOneFile: the system tells of what it could not write to files that were open then.
 func TestLogIsSyncedThroughOneFile(t *testing.T) {
 	f := relaxedFile(t)
 	d := f.Open(t).(*sqlite.Driver)
