@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/memory"
@@ -148,6 +149,38 @@ func unzipped(file []byte) []byte {
 		return nil
 	}
 	return text
+}
+
+// TestFailedSync: the sync of the last write to a segment may have failed, so the next writer makes it again before it goes on.
+func TestFailedSync(t *testing.T) {
+	o := newOrigin(t)
+	dir := o.filled(Config{}, 10)
+	path := segmentsOf(t, dir)[0]
+	for _, ended := range []bool{false, true} {
+		before, past := load(t, path), time.Unix(1_000_000_000, 0)
+		if err := os.Chtimes(path, past, past); err != nil {
+			t.Fatal(err)
+		}
+		w, err := newWriter(dir, 1<<20, time.Hour, func(int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.zip.Close()
+		r, err := w.resume(path)
+		if err != nil || r.ended != ended {
+			t.Fatalf("it has ended: %t, %v", r.ended, err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.ModTime().Equal(past) || r.end <= 0 || r.end >= r.size || r.size != int64(len(before)) {
+			t.Errorf("bytes %d to %d were written again at %v, %v", r.end, r.size, info.ModTime(), err)
+		}
+		if !bytes.Equal(load(t, path), before) {
+			t.Error("they are not as before")
+		}
+		if err := w.end(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestDamageInTheMiddle: a writer that finds damage before the end cuts nothing off, and

@@ -21,10 +21,11 @@ type resumed struct {
 	size   int64
 	last   *sqlstore.Change // the newest row in it, if it has any
 	cut    int64            // bytes of a frame that was not whole
+	end    int64            // where the last write to it began, as far as that is whole
 }
 
 // resume makes the writer continue at the end of the folder. It cuts off the incomplete frame of a killed
-// writer. Errors: ErrDamaged for any other defect: the writer then has to begin a new run.
+// writer, and writes the last whole one again. Errors: ErrDamaged for any other defect: the writer then has to begin a new run.
 func (w *writer) resume(path string) (r resumed, err error) {
 	r, err = readEnd(path)
 	if err != nil {
@@ -35,6 +36,9 @@ func (w *writer) resume(path string) (r resumed, err error) {
 			return r, err
 		}
 		return r, archive.SyncFolder(w.dir)
+	}
+	if err := writeAgain(path, r.end, r.size); err != nil {
+		return r, err
 	}
 	w.run, w.next, w.sum, w.fresh = r.header.Run, r.next, r.sum, false
 	if r.ended {
@@ -60,6 +64,23 @@ func (w *writer) resume(path string) (r resumed, err error) {
 	return r, nil
 }
 
+// writeAgain writes a part of a segment again and syncs it. The sync after it was written may have failed: then only the
+// system's memory may have the part, which the system counts as written.
+func writeAgain(path string, from, to int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	part := make([]byte, to-from)
+	if _, err = f.ReadAt(part, from); err == nil {
+		_, err = f.WriteAt(part, from)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
 // readEnd reads a segment up to its last whole frame.
 func readEnd(path string) (r resumed, err error) {
 	f, err := openFile(path)
@@ -77,10 +98,13 @@ func readEnd(path string) (r resumed, err error) {
 	}
 	defer unpack.close()
 	in, err := newSegmentReader(filepath.Base(path), f)
-	for err == nil {
+	for frames := 0; err == nil; frames++ {
 		r.header, r.next, r.sum, r.ended, r.size = in.header, in.next, in.sum, in.ended, in.offset
 		var one frame
 		if one, err = in.read(); err == nil {
+			if frames > 0 { // the first frame is written with the head
+				r.end = one.offset
+			}
 			err = unpack.rows(&one, func(c *sqlstore.Change) error {
 				keep := *c
 				keep.Value = append([]byte(nil), c.Value...)
