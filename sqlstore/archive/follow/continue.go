@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -72,8 +73,34 @@ func (s *session) continues(ctx context.Context) error {
 		if r.cut > 0 {
 			s.cfg.Log.Warn("the end of the backup was truncated and is written again", "file", n.segment, "bytes", r.cut)
 		}
+		if r.last == nil {
+			if r.last, err = lastRow(s.cfg.Dir, n.run, n.segment); err != nil {
+				return err
+			}
+		}
 		return s.agrees(ctx, r, b)
 	}
+}
+
+// lastRow returns the newest row of a run in the segments before one; nil: none of them has any, or it cannot be read.
+func lastRow(dir string, run int, before string) (*sqlstore.Change, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(entries) {
+		if of, _, ok := parseName(e.Name(), logPrefix, logSuffix); !ok || of != run || e.Name() >= before {
+			continue
+		}
+		r, err := readEnd(filepath.Join(dir, e.Name()))
+		if errors.Is(err, ErrDamaged) {
+			return nil, nil
+		}
+		if err != nil || r.last != nil {
+			return r.last, err
+		}
+	}
+	return nil, nil
 }
 
 // agrees checks whether the database is the one of the log, including one that was restored to an earlier
@@ -85,6 +112,9 @@ func (s *session) agrees(ctx context.Context, r resumed, b sqlstore.Bounds) erro
 	}
 	var compacted *sqlstore.CompactedError
 	log, err := s.cfg.Driver.Changes(ctx, r.last.Revision-1, 1, false)
+	if errors.As(err, &compacted) && compacted.Floor == r.last.Revision && !r.last.Deleted {
+		log, err = s.rowOf(ctx, r.last) // nothing behind it is compacted
+	}
 	switch {
 	case errors.As(err, &compacted):
 		return s.gap(at, b.Head, "the database no longer has the last commit of the backup: it was away for longer than they are kept")
@@ -94,6 +124,16 @@ func (s *session) agrees(ctx context.Context, r resumed, b sqlstore.Bounds) erro
 		return s.gap(at, b.Head, "the database has another commit at the last revision of the backup: it was restored to an earlier state")
 	}
 	return nil
+}
+
+// rowOf returns the row that an object has at a commit which the log no longer has; none: it has no row there.
+func (s *session) rowOf(ctx context.Context, c *sqlstore.Change) ([]sqlstore.Change, error) {
+	row, err := s.cfg.Driver.Read(ctx, c.Key, c.Revision)
+	var gone *sqlstore.NotFoundError
+	if errors.As(err, &gone) {
+		return nil, nil
+	}
+	return []sqlstore.Change{{Row: row}}, err
 }
 
 func sameCommit(a, b *sqlstore.Change) bool {

@@ -107,13 +107,46 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// TestQuiet: a database that has compacted all that is followed, and no more, is followed without a gap.
+func TestQuiet(t *testing.T) {
+	o := newOrigin(t)
+	dir := o.filled(Config{}, 10)
+	key := sqlstore.Key{Resource: "pods", Namespace: "ns", Name: "last"}
+	if _, err := o.d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{{Verb: sqlstore.Create, Key: key, Value: []byte("{}")}}}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	head := o.head()
+	r := o.follow(Config{Dir: dir})
+	r.until("the head", func(s Stats) bool { return s.Revision == head })
+	r.end()
+	if _, err := o.d.Trim(t.Context(), head, 1000); err != nil {
+		t.Fatal(err)
+	}
+	r = o.follow(Config{Dir: dir})
+	r.until("a round", func(s Stats) bool { return !s.Synced.IsZero() })
+	o.write(5)
+	head = o.head()
+	r.until("the head", func(s Stats) bool { return s.Revision == head })
+	if s := r.Stats(); s.Gaps != 0 || s.Bases != 0 {
+		t.Errorf("%+v", s)
+	}
+	r.end()
+	o.same(dir, Target{}, head)
+}
+
 // TestSetBack: a database that was restored to an earlier state, and went on, is another
 // run, also where it has reached the revision of the backup again.
 func TestSetBack(t *testing.T) {
-	for name, further := range map[string]int{"behind": 2, "ahead": 30} {
+	for name, further := range map[string]int{"behind": 2, "ahead": 30, "ahead, after a segment without commits": 30} {
 		t.Run(name, func(t *testing.T) {
 			o := newOrigin(t)
 			dir := o.filled(Config{}, 10)
+			if strings.HasSuffix(name, "without commits") {
+				segments := len(segmentsOf(t, dir))
+				r := o.follow(Config{Dir: dir, SegmentAge: time.Nanosecond})
+				r.until("another segment", func(Stats) bool { return len(segmentsOf(t, dir)) > segments })
+				r.end()
+			}
 			old := o.head() - 5
 			back, _, err := restored(t, dir, Target{Revision: old})
 			if err != nil {
