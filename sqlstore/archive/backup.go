@@ -9,11 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/lockfile"
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
@@ -52,27 +54,52 @@ func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options
 	return h, t, err
 }
 
-// WriteFile makes a file that appears whole or not at all, for its owner alone.
+// WriteFile makes a file that appears whole or not at all, for its owner alone. It fails while another process makes it.
 func WriteFile(path string, write func(io.Writer) error) error {
 	partial := path + ".partial"
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := takePartial(partial)
 	if err != nil {
 		return err
 	}
-	err = write(f)
-	if err == nil {
+	defer f.Close()
+	if err = write(f); err == nil {
 		err = f.Sync()
 	}
-	if e := f.Close(); err == nil {
-		err = e
+	if err == nil && runtime.GOOS == "windows" { // which does not rename an open file
+		err = f.Close()
 	}
 	if err == nil {
 		err = os.Rename(partial, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(partial))
+		return errors.Join(err, f.Close(), os.Remove(partial))
 	}
 	return SyncFolder(filepath.Dir(path))
+}
+
+// takePartial creates a file that no other process writes, or takes one that a crash left behind.
+func takePartial(path string) (*os.File, error) {
+	f, err := lockfile.Take(path)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, fmt.Errorf("%s: another process writes it", path)
+	}
+	opened, err := f.Stat()
+	if err == nil {
+		var now os.FileInfo
+		if now, err = os.Stat(path); err == nil && !os.SameFile(opened, now) {
+			err = fmt.Errorf("%s: another process has just written it", path)
+		}
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // SyncFolder makes a rename in a folder durable.
