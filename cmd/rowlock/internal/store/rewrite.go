@@ -95,6 +95,8 @@ func (r *rewriteOptions) run(ctx context.Context, o *database.Options) error {
 				return fmt.Errorf("%d objects cannot be read or converted and were left as they are: encrypted ones need --%s", done.Left, database.EncryptionFlag)
 			case done.Left > 0:
 				return fmt.Errorf("%d objects cannot be read or converted and were left as they are", done.Left)
+			case done.PastLeft > 0:
+				return fmt.Errorf("%d past states cannot be read and were left as they are: keep the keys that encrypted them", done.PastLeft)
 			}
 			return nil
 		})
