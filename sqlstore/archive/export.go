@@ -38,22 +38,29 @@ type ExportOptions struct {
 	Open func(row *sqlstore.Row) error
 }
 
+// Exported describes an export.
+type Exported struct {
+	Objects  int64
+	Damaged  int64 // of these; their contents are missing
+	Revision int64
+}
+
 // ExportFile writes an export to a file that appears when it is complete. Errors: those of Export.
-func ExportFile(ctx context.Context, d sqlstore.Driver, path string, opt ExportOptions) (objects, at int64, err error) {
+func ExportFile(ctx context.Context, d sqlstore.Driver, path string, opt ExportOptions) (done Exported, err error) {
 	err = WriteFile(path, func(f io.Writer) error {
-		objects, at, err = Export(ctx, d, f, opt)
+		done, err = Export(ctx, d, f, opt)
 		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("exporting to %s: %w", path, err)
 	}
-	return objects, at, err
+	return done, err
 }
 
-// Export writes the objects as of a revision, in key order; as YAML, objects that others need come first. It
-// returns their number, and the revision. YAML omits rows that are not API objects. Errors: CompactedError,
-// FutureError, and those of the driver.
-func Export(ctx context.Context, d sqlstore.Driver, out io.Writer, opt ExportOptions) (objects, at int64, err error) {
+// Export writes the objects as of a revision, in key order; as YAML, objects that others need come first. YAML omits rows that
+// are not API objects, and has a comment for a damaged object, where SQL has NULL. Errors: CompactedError, FutureError, and
+// those of the driver.
+func Export(ctx context.Context, d sqlstore.Driver, out io.Writer, opt ExportOptions) (Exported, error) {
 	e := &exporter{w: bufio.NewWriterSize(out, 1<<16), opt: opt}
 	switch opt.Format {
 	case SQL:
@@ -61,27 +68,27 @@ func Export(ctx context.Context, d sqlstore.Driver, out io.Writer, opt ExportOpt
 	case YAML:
 		e.write = e.yaml
 	default:
-		return 0, 0, fmt.Errorf("unknown export format %q", opt.Format)
+		return Exported{}, fmt.Errorf("unknown export format %q", opt.Format)
 	}
 	window, release, err := upkeep.Hold(ctx, d)
 	if err != nil {
-		return 0, 0, err
+		return Exported{}, err
 	}
 	defer release()
-	if at = opt.Revision; at == 0 {
-		at = window.Head
+	if e.done.Revision = opt.Revision; e.done.Revision == 0 {
+		e.done.Revision = window.Head
 	}
-	if err = e.all(ctx, d, at); err == nil {
+	if err = e.all(ctx, d, e.done.Revision); err == nil {
 		err = e.w.Flush()
 	}
-	return e.objects, at, err
+	return e.done, err
 }
 
 type exporter struct {
-	w       *bufio.Writer
-	opt     ExportOptions
-	write   func(sqlstore.Row) error
-	objects int64
+	w     *bufio.Writer
+	opt   ExportOptions
+	write func(sqlstore.Row) error
+	done  Exported
 }
 
 // first are the resources that objects of others cannot be created without.
@@ -131,7 +138,7 @@ func (e *exporter) page(rows []sqlstore.Row, skip map[string]bool) error {
 		}
 	}
 	if e.opt.Progress != nil {
-		e.opt.Progress(e.objects)
+		e.opt.Progress(e.done.Objects)
 	}
 	return nil
 }
@@ -140,8 +147,10 @@ func (e *exporter) sql(row sqlstore.Row) error {
 	value := "NULL" // damaged
 	if json.Valid(row.Value) {
 		value = quote(string(row.Value))
+	} else {
+		e.done.Damaged++
 	}
-	e.objects++
+	e.done.Objects++
 	_, err := fmt.Fprintf(e.w, "INSERT INTO objects VALUES (%s, %s, %s, %d, %s);\n", quote(row.Key.Resource), quote(row.Key.Namespace), quote(row.Key.Name), row.Revision, value)
 	return err
 }
@@ -152,12 +161,13 @@ func (e *exporter) yaml(row sqlstore.Row) error {
 	if strings.HasPrefix(row.Key.Resource, "~") { // a taken address or port, which follows from its object
 		return nil
 	}
-	e.objects++
+	e.done.Objects++
 	title := printable(fmt.Sprintf("%s at revision %d", row.Key, row.Revision))
 	var object map[string]any
 	dec := json.NewDecoder(bytes.NewReader(row.Value))
 	dec.UseNumber() // numbers stay as they are written
 	if err := dec.Decode(&object); err != nil || object == nil {
+		e.done.Damaged++
 		_, err := fmt.Fprintf(e.w, "---\n# %s is damaged\n", title)
 		return err
 	}

@@ -299,9 +299,9 @@ func export(t *testing.T, from, _ Database) {
 		{archive.YAML, 0, []string{"\"n\": 2\n", "# pods/default/a at revision 3\n", "# pods/default/b at revision 2 is damaged"}},
 	} {
 		var out strings.Builder
-		n, at, err := archive.Export(t.Context(), d, &out, archive.ExportOptions{Format: c.format, Revision: c.revision})
-		if err != nil || n != 2 || at != max(c.revision, 2) && at != 3 {
-			t.Fatalf("Export gave %d, %d, %v", n, at, err)
+		done, err := archive.Export(t.Context(), d, &out, archive.ExportOptions{Format: c.format, Revision: c.revision})
+		if at := done.Revision; err != nil || done.Objects != 2 || done.Damaged != 1 || at != max(c.revision, 2) && at != 3 {
+			t.Fatalf("Export gave %+v, %v", done, err)
 		}
 		for _, part := range c.want {
 			if !strings.Contains(out.String(), part) {
@@ -309,7 +309,7 @@ func export(t *testing.T, from, _ Database) {
 			}
 		}
 	}
-	_, _, err := archive.Export(t.Context(), d, io.Discard, archive.ExportOptions{Format: archive.SQL, Revision: 9})
+	_, err := archive.Export(t.Context(), d, io.Discard, archive.ExportOptions{Format: archive.SQL, Revision: 9})
 	wantErr(t, err, &sqlstore.FutureError{Revision: 9, Head: 3})
 }
 

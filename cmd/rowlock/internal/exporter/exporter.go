@@ -247,6 +247,7 @@ type exportAnswer struct {
 	Format   string `json:"format"`
 	Revision int64  `json:"revision"`
 	Objects  int64  `json:"objects"`
+	Damaged  int64  `json:"damaged"` // of these; the export lacks their contents
 }
 
 func FormsCommand(o *database.Options) *cobra.Command {
@@ -304,23 +305,22 @@ func export(ctx context.Context, o *database.Options, d sqlstore.Driver, args []
 		return err
 	}
 	opt.Progress = p.Show
-	write := func() (err error) {
-		a.Objects, a.Revision, err = archive.Export(ctx, d, out, opt)
-		return err
-	}
+	write := func() (archive.Exported, error) { return archive.Export(ctx, d, out, opt) }
 	if len(args) == 1 && args[0] != "-" {
 		a.File, tell = args[0], o.Out
-		write = func() (err error) {
-			a.Objects, a.Revision, err = archive.ExportFile(ctx, d, args[0], opt)
-			return err
-		}
+		write = func() (archive.Exported, error) { return archive.ExportFile(ctx, d, args[0], opt) }
 	}
-	err = write()
+	done, err := write()
 	p.End()
 	if err != nil {
 		return database.ExplainCompacted(err)
 	}
-	return o.Answer(tell, a, func(w io.Writer) {
+	a.Revision, a.Objects, a.Damaged = done.Revision, done.Objects, done.Damaged
+	err = o.Answer(tell, a, func(w io.Writer) {
 		fmt.Fprintf(w, "exported %d objects at revision %d\n", a.Objects, a.Revision)
 	})
+	if err == nil && a.Damaged > 0 {
+		err = fmt.Errorf("%d objects cannot be read, and their contents are missing in the export: repair them (rowlock store repair)", a.Damaged)
+	}
+	return err
 }
