@@ -93,7 +93,7 @@ func takePartial(path string) (*os.File, error) {
 			err = fmt.Errorf("%s: another process has just written it", path)
 		}
 	}
-	if err == nil {
+	if err == nil && opened.Size() > 0 { // a pipe in its place cannot be cut
 		err = f.Truncate(0)
 	}
 	if err != nil {
