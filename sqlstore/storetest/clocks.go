@@ -213,7 +213,9 @@ var clockTests = map[string]func(*testing.T, Database){
 		retain(t, sqlstore.Floors{Log: 4, Past: map[string]int64{"": 0}}, d)
 		packAll(t, d, 10)
 		retain(t, sqlstore.Floors{Log: 4, Past: map[string]int64{"": 3}}, d)
-		forget(t, d)
+		if _, err := d.Forget(t.Context(), 100); err != nil {
+			t.Fatal(err)
+		}
 		if r, err := d.RevisionAt(t.Context(), start.Add(35*time.Second)); r != 4 || err != nil {
 			t.Errorf("the revision after 35s is %d, %v, want 4", r, err)
 		}
