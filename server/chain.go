@@ -39,7 +39,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 	selectors.Refused = s.Metrics.Refused
 	return []step{
 		{"scope", filters.Scope(c.Clock)},
-		{"remote", s.markRemote},
+		{"remote", filters.Remote(s.Ready, s.aggregated.Mark)},
 		{"metrics", s.Metrics.Filter},
 		{"trace", filters.Trace(c.Tracer)},
 		{"access log", filters.AccessLog(c.Log, health.Serves)},
@@ -118,17 +118,6 @@ func (s *Server) refuseDraining() filters.Filter {
 	}
 	refuse, count := filters.Leaving(s.leaving), filters.Counted(func(by int) { s.running.Add(int64(by)) })
 	return func(next http.Handler) http.Handler { return refuse(count(next)) }
-}
-
-// markRemote marks requests that an aggregated server answers, before the filters that depend on how long the
-// request may take.
-func (s *Server) markRemote(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Ready() { // before that there are no APIServices
-			s.aggregated.Mark(request.From(r.Context()).Info, r.Header)
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // route serves a request that has passed all filters.
