@@ -39,13 +39,8 @@ func (h *Handler) update(c *Call) error {
 		UID:       first.GetUID(),
 		Pinned:    first.GetResourceVersion() != "",
 		MayCreate: c.Sub == nil && c.Resource.Storage.CreateOnUpdate,
-		Compute: func(kinds.Object, *cache.Item) (kinds.Object, error) {
-			if obj := first; obj != nil {
-				first = nil // the writer changes it; another try decodes the body again
-				return obj, nil
-			}
-			return read(codecs.Ignore)
-		},
+		First:     first,
+		Compute:   func(kinds.Object, *cache.Item) (kinds.Object, error) { return read(codecs.Ignore) },
 	})
 	if err != nil {
 		return err

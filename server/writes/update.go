@@ -32,7 +32,10 @@ type Change struct {
 	Pinned bool
 	// MayCreate allows creating a missing object, which needs a permit of its own.
 	MayCreate bool
-	// Compute returns the new object, in the stored version and with defaults; the writer may change it. old
+	// First is the new object of the first attempt, if it does not depend on the old one: in the stored version
+	// and with defaults. The writer may change it.
+	First kinds.Object
+	// Compute returns the new object of each other attempt, as First; the writer may change it. old
 	// is nil if there is none, and must not be changed. It is called again after a conflict with another
 	// write.
 	Compute func(old kinds.Object, item *cache.Item) (kinds.Object, error)
@@ -43,6 +46,15 @@ type Change struct {
 	unadmitted bool
 	creates    permits.Permit // to create the object; zero until authorized
 	recency    recency
+}
+
+// next returns the new object of an attempt.
+func (ch *Change) next(old kinds.Object, item *cache.Item) (kinds.Object, error) {
+	if obj := ch.First; obj != nil {
+		ch.First = nil
+		return obj, nil
+	}
+	return ch.Compute(old, item)
 }
 
 // Update repeats a change until it is stored, refused, or conflicts with the resource version of the client,
@@ -61,8 +73,8 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	if err != nil {
 		return nil, err
 	}
-	if tell := w.Changed[req.Resource.Storage.Key]; tell != nil && !req.DryRun && out.Item != nil {
-		tell(ctx, out.Item)
+	if notify := w.Changed[req.Resource.Storage.Key]; notify != nil && !req.DryRun && out.Item != nil {
+		notify(ctx, out.Item)
 	}
 	return out, nil
 }
@@ -94,7 +106,7 @@ func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cac
 	if err := uidError(req, ch.UID, old.GetUID()); err != nil {
 		return nil, OtherObject(err)
 	}
-	obj, err := ch.Compute(old, item)
+	obj, err := ch.next(old, item)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +292,7 @@ func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (
 	if err := w.authorizeCreate(ctx, req, ch); err != nil {
 		return nil, err
 	}
-	obj, err := ch.Compute(nil, nil)
+	obj, err := ch.next(nil, nil)
 	if err != nil {
 		return nil, err
 	}
