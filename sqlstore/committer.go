@@ -258,7 +258,7 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 		}
 		// An error of unknown outcome wraps its cause, and is not retried.
 		again := (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ErrUncertain)
-		if !again || time.Since(began)+wait > s.cfg.RetryFor || !sleep(ctx, wait) {
+		if !again || time.Since(began)+wait > s.cfg.RetryFor || !Sleep(ctx, wait) {
 			return nil, err
 		}
 	}
@@ -271,7 +271,7 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, longestWait) {
 		out, committed, err = s.driver.Resolve(context.WithoutCancel(ctx))
 		if err == nil {
-			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)
+			s.cfg.Log.Warn("a commit was interrupted; its outcome was found", "committed", committed, "cause", cause)
 			return out, committed, nil
 		}
 		if errors.Is(err, ErrUncertain) { // forever
@@ -281,12 +281,12 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			s.refused.record(OpWrite, err)
 			if !logged {
 				logged = true
-				s.cfg.Log.Warn("a commit was cut, and its outcome cannot be found yet", "error", err, "cause", cause)
+				s.cfg.Log.Warn("a commit was interrupted, and its outcome cannot be found yet", "error", err, "cause", cause)
 			}
 			// The queued writes have not begun: their outcome is certain.
 			s.queue.fail(fmt.Errorf("%w: the outcome of an earlier commit is not known yet: %w", ErrUnavailable, err))
 		}
-		if time.Since(began)+wait > s.resolveFor() || !sleep(ctx, wait) {
+		if time.Since(began)+wait > s.resolveFor() || !Sleep(ctx, wait) {
 			return nil, false, fmt.Errorf("%w; looking for it: %w", cause, err)
 		}
 	}

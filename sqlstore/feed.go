@@ -164,7 +164,7 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 			f.cfg.Log.Debug("the feed cannot read the store", "after", after, "error", err)
 			fallthrough
 		case len(changes) == 0:
-			if !sleep(ctx, wait) {
+			if !Sleep(ctx, wait) {
 				return ctx.Err()
 			}
 			wait = min(2*wait, time.Second)
@@ -223,8 +223,8 @@ func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		f.cfg.Log.Warn("the objects cannot be loaded anew yet", "error", err)
-		if !sleep(ctx, wait) {
+		f.cfg.Log.Warn("cannot reload all objects yet", "error", err)
+		if !Sleep(ctx, wait) {
 			return ctx.Err()
 		}
 	}

@@ -32,13 +32,13 @@ func (s *Store) Lead(ctx context.Context, name string, fn func(context.Context))
 	for ctx.Err() == nil {
 		held, release, ok, err := s.driver.Lead(ctx, name)
 		if err != nil {
-			s.cfg.Log.Debug("cannot ask for the lead", "name", name, "error", err)
+			s.cfg.Log.Debug("cannot try to take the lead", "name", name, "error", err)
 		}
 		if ok {
 			s.hold(WithLead(ctx, name), held, fn)
 			release()
 		}
-		sleep(ctx, leadEvery)
+		Sleep(ctx, leadEvery)
 	}
 	return ctx.Err()
 }

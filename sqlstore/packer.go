@@ -128,7 +128,7 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 			held = took
 		}
 		// A packer that ran concurrently with writers then leaves the processor to them for as long.
-		if !sleep(ctx, min(max(time.Duration(rest)*held, restBeside*took), longestRest)) {
+		if !Sleep(ctx, min(max(time.Duration(rest)*held, restBeside*took), longestRest)) {
 			return ctx.Err()
 		}
 		fits := int(int64(limit) * int64(aim) / max(1, int64(held)))

@@ -36,20 +36,20 @@ func TestPackingKeepsUp(t *testing.T) {
 	})
 }
 
-// slowToTell answers what its floors were when it was asked.
-type slowToTell struct {
+// slowFloors answers what its floors were when it was asked.
+type slowFloors struct {
 	noDriver
-	now  Floors
-	told chan struct{}
+	now   Floors
+	ready chan struct{}
 }
 
-func (d *slowToTell) Floors(context.Context) (Floors, error) {
+func (d *slowFloors) Floors(context.Context) (Floors, error) {
 	f := d.now
-	<-d.told
+	<-d.ready
 	return f, nil
 }
 
-func (d *slowToTell) Retain(_ context.Context, to Floors) (Floors, error) {
+func (d *slowFloors) Retain(_ context.Context, to Floors) (Floors, error) {
 	d.now = to
 	return to, nil
 }
@@ -57,7 +57,7 @@ func (d *slowToTell) Retain(_ context.Context, to Floors) (Floors, error) {
 // TestFloorsDoNotFallBack: floors that were read before a raise do not replace the raised ones.
 func TestFloorsDoNotFallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &slowToTell{now: Floors{Log: 10, Past: map[string]int64{"": 5}}, told: make(chan struct{})}
+		d := &slowFloors{now: Floors{Log: 10, Past: map[string]int64{"": 5}}, ready: make(chan struct{})}
 		s := New(d, Config{Clock: time.Now})
 		ctx := t.Context()
 		go s.know(ctx, d.Floors)
@@ -66,7 +66,7 @@ func TestFloorsDoNotFallBack(t *testing.T) {
 			return d.Retain(ctx, Floors{Log: 20, Past: map[string]int64{"": 15}})
 		})
 		synctest.Wait()
-		close(d.told)
+		close(d.ready)
 		synctest.Wait()
 		if at, log := s.PastFloor("pods"), s.Floor(); at != 15 || log != 20 {
 			t.Errorf("snapshots reach back to %d and the log to %d; want 15 and 20", at, log)

@@ -31,7 +31,7 @@ type keeper struct {
 	text     string // of the note when it was last read or written
 	promised promise
 	at       time.Duration // when that was, by Elapsed
-	told     string        // the lower retention that was logged
+	logged   string        // the lower retention that was logged
 }
 
 // retention returns the present retention. Errors: those of the driver, and CorruptError of the note.
@@ -77,7 +77,7 @@ func (k *keeper) retention(ctx context.Context) (Retention, error) {
 	return asked, k.note(ctx, promise{Kept: asked.String()}, now)
 }
 
-// inferred is the retention of a database without a note, such as one of an older version or a restored one: if it
+// inferred returns the retention of a database without a note, such as one of an older version or a restored one: if it
 // has packs, that of their rows.
 func (k *keeper) inferred(ctx context.Context, asked Retention) (Retention, error) {
 	floors, err := k.driver.Floors(ctx)
@@ -127,8 +127,8 @@ func (k *keeper) wait(ctx context.Context, asked, kept Retention, now time.Durat
 		k.cfg.Observer.Keeping(asked, 0)
 		return asked, k.note(ctx, promise{Kept: asked.String()}, now)
 	}
-	if k.told != next.Lower {
-		k.told = next.Lower
+	if k.logged != next.Lower {
+		k.logged = next.Lower
 		k.cfg.Log.Warn("history is kept for longer than --history-retention asks, because the retention was lowered: what the lower one does not cover is deleted after a day; set the longer one to keep that history, or --history-retention-lower-now to delete it at once",
 			"kept", kept.String(), "retention", asked.String(), "deleted-in", left.Round(time.Minute).String())
 	}

@@ -98,21 +98,21 @@ type refusedBy struct {
 }
 
 type refusal struct {
-	active bool
-	err    error         // the last one
-	since  time.Duration // when it began
-	last   time.Duration // when it last occurred
-	count  int           // since it began
-	logged bool          // its beginning was logged
-	said   time.Duration // when a message of this kind was last logged
-	text   string        // that message; "" before the first
+	active   bool
+	err      error         // the last one
+	since    time.Duration // when it began
+	last     time.Duration // when it last occurred
+	count    int           // since it began
+	logged   bool          // its beginning was logged
+	loggedAt time.Duration // when a message of this kind was last logged
+	text     string        // that message; "" before the first
 }
 
 const (
 	// refusedFor is the time for which a refusal counts after its last occurrence: without writes, nothing
 	// shows that there is room again.
 	refusedFor = 30 * time.Second
-	sayEvery   = time.Minute
+	logEvery   = time.Minute
 )
 
 func newRefusals(cfg Config) *refusals {
@@ -143,8 +143,8 @@ func (r *refusals) record(operation string, err error) {
 	}
 	f.err, f.last = err, now
 	f.count++
-	if text := err.Error(); (!f.logged || text != f.text) && (f.text == "" || now-f.said >= sayEvery) {
-		f.logged, f.said, f.text = true, now, text
+	if text := err.Error(); (!f.logged || text != f.text) && (f.text == "" || now-f.loggedAt >= logEvery) {
+		f.logged, f.loggedAt, f.text = true, now, text
 		r.log.Log(context.Background(), level(operation), began(operation, kind), "operation", operation, "kind", kind, "error", err)
 	}
 }

@@ -55,7 +55,7 @@ func (c Config) withDefaults() Config {
 		c.Elapsed = func() time.Duration { return time.Since(began) }
 	}
 	if c.Sleep == nil {
-		c.Sleep = sleep
+		c.Sleep = Sleep
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -347,8 +347,8 @@ func raise(v *atomic.Int64, to int64) {
 	}
 }
 
-// sleep waits for d, or returns false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d, or returns false when ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

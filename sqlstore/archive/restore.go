@@ -9,26 +9,11 @@ import (
 	"hash"
 	"io"
 	"iter"
-	"os"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
-
-// RestoreFile fills an empty database from a backup file.
-func RestoreFile(ctx context.Context, d sqlstore.Driver, path string, progress func(rows int64)) (Header, Trailer, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Header{}, Trailer{}, err
-	}
-	defer f.Close()
-	h, t, err := Restore(ctx, d, f, progress)
-	if err != nil {
-		err = fmt.Errorf("restoring %s: %w", path, err)
-	}
-	return h, t, err
-}
 
 // Restore fills an empty database, in one transaction: an interrupted restore, or a damaged backup, leaves it
 // empty. Revisions are preserved. Errors: ErrDamaged, sqlstore.ErrNotEmpty, and those of the driver.

@@ -81,13 +81,13 @@ func value(t *testing.T, s *encryption.Set, name, labels string) float64 {
 func probe(t *testing.T, s *encryption.Set, names, want string) {
 	t.Helper()
 	var got []string
-	var said error
+	var probed error
 	for _, c := range s.Checks() {
 		got = append(got, c.Name)
-		said = errors.Join(said, c.Probe(t.Context()))
+		probed = errors.Join(probed, c.Probe(t.Context()))
 	}
-	if strings.Join(got, " ") != names || want == "" && said != nil || want != "" && (said == nil || !strings.Contains(said.Error(), want)) {
-		t.Fatalf("%s: %v, want %s: %q", got, said, names, want)
+	if strings.Join(got, " ") != names || want == "" && probed != nil || want != "" && (probed == nil || !strings.Contains(probed.Error(), want)) {
+		t.Fatalf("%s: %v, want %s: %q", got, probed, names, want)
 	}
 }
 

@@ -104,9 +104,9 @@ func (t *meter) done(began time.Time, err error) {
 
 // code returns the label under which a failure is counted.
 func code(err error) string {
-	var said interface{ GRPCStatus() *status.Status }
-	if errors.As(err, &said) {
-		return said.GRPCStatus().Code().String()
+	var grpcError interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &grpcError) {
+		return grpcError.GRPCStatus().Code().String()
 	}
 	return "unknown-non-grpc"
 }

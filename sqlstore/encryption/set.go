@@ -33,7 +33,7 @@ import (
 type Config struct {
 	Path       string
 	Reload     bool          // the file is read again when it changes
-	Every      time.Duration // how often it is looked at; 0: every second
+	Every      time.Duration // how often it is checked; 0: every second
 	KMSv1      bool          // version 1 of the KMS protocol may be used
 	ServerHash string        // identifies this server in metrics
 	Log        *slog.Logger  // nil: nothing is logged
@@ -77,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Set, error) {
 		return nil, err
 	}
 	if err := g.check(ctx); err != nil {
-		cfg.Log.Warn("a KMS plugin is not well; it is asked again", "error", err)
+		cfg.Log.Warn("a KMS plugin is not healthy; checking it again", "error", err)
 	}
 	s.current.Store(g)
 	return s, nil
@@ -111,12 +111,6 @@ func (s *Set) Open(ctx context.Context, row sqlstore.Key, stored []byte) (plain 
 // may have values that this one does not open, and memory has them open.
 func (s *Set) Covers(resource string) bool { return s.current.Load().covers(resource) }
 
-// Seals reports whether values of a resource are encrypted when they are written now.
-func (s *Set) Seals(resource string) bool {
-	r := s.current.Load().ring(resource)
-	return r != nil && r.slots[0].sealer != nil
-}
-
 // Collectors returns the metrics.
 func (s *Set) Collectors() []prometheus.Collector {
 	m := s.metrics
@@ -137,7 +131,7 @@ func (s *Set) Checks() []Check {
 	return list
 }
 
-// Run watches KMS plugins, and the file if that is asked for, until ctx ends. It returns
+// Run watches KMS plugins, and the file if it is to be reloaded, until ctx ends. It returns
 // nil at once if there is neither.
 func (s *Set) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -209,7 +203,7 @@ func (s *Set) bury(g *generation) error {
 		return nil
 	}
 	if err := g.close(); err != nil {
-		s.cfg.Log.Warn("a connection to a KMS plugin of an older configuration did not close well", "error", err)
+		s.cfg.Log.Warn("cannot close the connection to a KMS plugin of an older configuration", "error", err)
 	}
 	return nil
 }

@@ -122,9 +122,9 @@ func TestStock(t *testing.T) {
 		}
 	}
 	unlike := head("aescbc:v1:k:", stockCBC([]byte("no object at all")))
-	for says, value := range map[string][]byte{"does not have": head("aescbc:v1:other:", nil), "(key \"k\")": unlike, "key \"plug\"": head("kms:v2:plug:", []byte{0xff})} {
-		if _, err := s.Open(t.Context(), stockKey, value); err == nil || !strings.Contains(err.Error(), says) || errors.Is(err, sqlstore.ErrKeyUnavailable) {
-			t.Errorf("%q: %v", says, err)
+	for want, value := range map[string][]byte{"does not have": head("aescbc:v1:other:", nil), "(key \"k\")": unlike, "key \"plug\"": head("kms:v2:plug:", []byte{0xff})} {
+		if _, err := s.Open(t.Context(), stockKey, value); err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, sqlstore.ErrKeyUnavailable) {
+			t.Errorf("%q: %v", want, err)
 		}
 	}
 }
@@ -146,13 +146,13 @@ func TestStockSilent(t *testing.T) {
 // TestStockRefused: a file that cannot be used is refused by the field, without its secrets.
 func TestStockRefused(t *testing.T) {
 	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"
-	for says, text := range map[string]string{
+	for want, text := range map[string]string{
 		"is empty":               "",
 		"resources[0].providers": head + "  - aescbc: {keys: []}\n",
 		"KMS version 1":          head + "  - kms: {apiVersion: v1, name: p, endpoint: 'unix:///x'}\n",
 	} {
-		if _, err := openStock(t, text); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", says, err)
+		if _, err := openStock(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
 		}
 	}
 }

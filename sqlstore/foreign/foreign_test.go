@@ -12,9 +12,9 @@ import (
 func TestCheckNamesKeyAndBound(t *testing.T) {
 	long := strings.Repeat("k", foreign.MaxKey+1)
 	for _, c := range []struct {
-		key   string
-		bytes int64
-		says  string
+		key      string
+		bytes    int64
+		contains string
 	}{
 		{"/registry/pods/a/b", 10, ""},
 		{"", 10, "is empty"},
@@ -22,15 +22,15 @@ func TestCheckNamesKeyAndBound(t *testing.T) {
 		{"/registry/pods/a/b", foreign.MaxValue + 1, "at most 33554432"},
 	} {
 		err := foreign.Check(c.key, c.bytes)
-		if c.says == "" {
+		if c.contains == "" {
 			if err != nil {
 				t.Errorf("%q: %v", c.key, err)
 			}
 			continue
 		}
 		var keyed *foreign.KeyError
-		if !errors.As(err, &keyed) || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 600 {
-			t.Errorf("%q: %v, want a KeyError that says %q", foreign.Shown(c.key), err, c.says)
+		if !errors.As(err, &keyed) || !strings.Contains(err.Error(), c.contains) || len(err.Error()) > 600 {
+			t.Errorf("%q: %v, want a KeyError with %q", foreign.Shown(c.key), err, c.contains)
 		}
 	}
 }

@@ -282,12 +282,12 @@ func TestLikeSQLite(t *testing.T) {
 // copied returns a database with the content of another, by way of a backup.
 func copied(t *testing.T, d sqlstore.Driver) sqlstore.Driver {
 	t.Helper()
-	path := t.TempDir() + "/backup"
-	if _, _, err := archive.BackupFile(t.Context(), d, path, archive.Options{History: true}); err != nil {
+	var file bytes.Buffer
+	if _, _, err := archive.Backup(t.Context(), d, &file, archive.Options{History: true}); err != nil {
 		t.Fatal(err)
 	}
 	to := newFile(t).Open(t)
-	if _, _, err := archive.RestoreFile(t.Context(), to, path, nil); err != nil {
+	if _, _, err := archive.Restore(t.Context(), to, &file, nil); err != nil {
 		t.Fatal(err)
 	}
 	return to
@@ -369,7 +369,7 @@ type ignorant struct{}
 func (ignorant) Apply([]sqlstore.Change) {}
 
 func running(t *testing.T, d sqlstore.Driver) *sqlstore.Store {
-	// What these tests write is as old as start: by a retention of minutes it is gone before
+	// The entries that these tests write are as old as start: by a retention of minutes they are gone before
 	// the feed has seen it.
 	const always = 200 * 365 * 24 * time.Hour
 	s := sqlstore.New(d, sqlstore.Config{Retention: always, LogRetention: always})

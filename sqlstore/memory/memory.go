@@ -137,7 +137,7 @@ func (d *Driver) change(ctx context.Context, fn func(next *content) error) error
 		return err
 	}
 	d.db.content.Store(next)
-	d.tell()
+	d.notify()
 	return nil
 }
 
@@ -182,8 +182,8 @@ func (d *Driver) forget(hints chan struct{}) {
 	}
 }
 
-// tell hints to all other servers that they should look. The caller holds db.mu.
-func (d *Driver) tell() {
+// notify hints to all other servers that they should look. The caller holds db.mu.
+func (d *Driver) notify() {
 	for other := range d.db.open {
 		if other == d {
 			continue

@@ -32,9 +32,9 @@ func (d *Driver) check(ctx context.Context) (err error) {
 	ctx, done := d.call(ctx, d.answerTime())
 	defer done(&err)
 	var s surroundings
-	var told uint32
+	var clientPID uint32
 	err = d.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
-		told = c.Conn().PgConn().PID()
+		clientPID = c.Conn().PgConn().PID()
 		return c.QueryRow(ctx, qSurroundings, pgx.QueryExecModeSimpleProtocol).Scan(&s.database, &s.role, &s.encoding, &s.schema, &s.path, &s.idle, &s.connections, &s.ofRole, &s.ofDatabase, &s.superuser, &s.pid)
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func (d *Driver) check(ctx context.Context) (err error) {
 		return fmt.Errorf("search_path is '%s', which names no schema that exists, so there is no place for tables: name one in the connection string (search_path=public) or for the role (ALTER ROLE %s SET search_path = public)",
 			s.path, pgx.Identifier{s.role}.Sanitize())
 	}
-	pooled := s.pid != int64(told)
+	pooled := s.pid != int64(clientPID)
 	if pooled && !d.cfg.Poll {
 		if err := d.ownSessions(ctx); err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // wake has the notifier notify the other servers of a commit. Commits during
@@ -53,15 +55,6 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 // notifyPause is the interval in which successive commits share a notification.
 const notifyPause = 2 * time.Millisecond
 
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 // tick polls, and notifies others of own commits.
 func (d *Driver) tick(ctx context.Context, hint func()) {
 	poll := time.NewTicker(d.cfg.PollInterval)
@@ -77,7 +70,7 @@ func (d *Driver) tick(ctx context.Context, hint func()) {
 			if _, err := d.pool.Exec(ctx, fmt.Sprintf(qNotify, d.nonce), pgx.QueryExecModeSimpleProtocol); err != nil && ctx.Err() == nil {
 				d.cfg.Log.Debug("cannot notify other servers; they will poll", "error", err)
 			}
-			pause(ctx, notifyPause)
+			sqlstore.Sleep(ctx, notifyPause)
 		case <-ctx.Done():
 			return
 		case <-d.closing:
@@ -101,7 +94,7 @@ func (d *Driver) listen(ctx context.Context, hint func()) {
 		}
 		d.cfg.Log.Warn("the connection that listens for other servers' writes broke; connecting again", "error", redact(err))
 		d.suspect(err)
-		pause(ctx, wait)
+		sqlstore.Sleep(ctx, wait)
 		d.cfg.Reconnected()
 	}
 }

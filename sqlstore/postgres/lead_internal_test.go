@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // memoryLeads is a kv_lead in memory, and who believes to have its leads.
@@ -209,7 +211,7 @@ func (c *contender) contend(ctx context.Context, name string) {
 			c.of.mu.Unlock()
 			release()
 		}
-		pause(ctx, 100*time.Millisecond)
+		sqlstore.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 

@@ -24,9 +24,9 @@ import (
 //   - a database with a lower number, in which its row was written, is an old primary: it is refused;
 //   - where commits waited for a synchronous standby until the end, the one that is promoted lacks nothing that was shown,
 //     and goes on without a gap;
-//   - a newest revision below one that was met here proves that rows are gone, whatever the row.
+//   - a newest revision below one that was seen here proves that rows are gone, whatever the row.
 //
-// The row is looked at in each new connection and with the bounds, the newest revision in each batch and
+// The row is read in each new connection and with the bounds, the newest revision in each batch and
 // with the bounds. None of the functions that are called needs a right that ordinary roles lack.
 
 // standing is the relation of a database to the one that was used before.
@@ -44,13 +44,13 @@ type line struct {
 	bare      atomic.Bool   // the service shows neither cluster nor timeline
 	examining chan struct{} // the place of the one that examines
 
-	mu      sync.Mutex
-	known   *place // nil: none was used yet
-	before  *place // the one that was used while its row was its own
-	shown   func() int64
-	reset   func() // drops connections that may be to another database; nil: there are none yet
-	returns sqlstore.Returns
-	told    time.Time // when a refusal was logged last
+	mu       sync.Mutex
+	known    *place // nil: none was used yet
+	before   *place // the one that was used while its row was its own
+	shown    func() int64
+	reset    func() // drops connections that may be to another database; nil: there are none yet
+	returns  sqlstore.Returns
+	loggedAt time.Time // when a refusal was logged last
 
 	number atomic.Int64 // of known
 	// synchronous means that commits waited for a standby when the bounds or the leads were read last, which is several times a
@@ -143,14 +143,14 @@ func (l *line) refuse(p *place) error {
 	now := time.Now()
 	l.returns.Others++
 	l.returns.Other, l.returns.Seen = err.Error(), now
-	if now.Sub(l.told) > toldEvery {
-		l.told = now
+	if now.Sub(l.loggedAt) > logEvery {
+		l.loggedAt = now
 		l.log.Error("a database is refused", "error", err)
 	}
 	return err
 }
 
-const toldEvery = time.Minute
+const logEvery = time.Minute
 
 // found takes a database that went back as the one to use. The caller holds mu.
 func (l *line) found(p *place, r sqlstore.Return) {

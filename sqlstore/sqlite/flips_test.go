@@ -92,7 +92,7 @@ func TestFlippedBits(t *testing.T) {
 		}
 		kind, wrong := readFlipped(t.Context(), path, sqlite.Config{Readers: 2}, live)
 		if kinds[kind]++; wrong != "" {
-			t.Errorf("seed %d, bits %d: %s, and nothing was said of it", seed, at, wrong)
+			t.Errorf("seed %d, bits %d: %s, which was not reported", seed, at, wrong)
 		}
 		for _, name := range []string{path, path + "-wal", path + "-shm", path + ".lock"} {
 			os.Remove(name)
@@ -116,7 +116,7 @@ func readFlipped(ctx context.Context, path string, cfg sqlite.Config, live map[s
 		return "refused", ""
 	}
 	var mu sync.Mutex
-	told := false
+	reported := false
 	got := map[sqlstore.Key]string{}
 	err = d.ReadAll(ctx, b.Head, func(rows []sqlstore.Row) error {
 		mu.Lock()
@@ -124,7 +124,7 @@ func readFlipped(ctx context.Context, path string, cfg sqlite.Config, live map[s
 		for i := range rows {
 			r := &rows[i]
 			if r.Damaged != nil {
-				told = true
+				reported = true
 			}
 			if _, twice := got[r.Key]; twice {
 				wrong = fmt.Sprintf("%s came twice", r.Key)
@@ -136,7 +136,7 @@ func readFlipped(ctx context.Context, path string, cfg sqlite.Config, live map[s
 	switch {
 	case err != nil:
 		return "error", ""
-	case told:
+	case reported:
 		return "row", ""
 	case len(got) != len(live):
 		wrong = fmt.Sprintf("%d objects, want %d", len(got), len(live))
@@ -221,8 +221,8 @@ func behindIndexes(t *testing.T, f file, indexes []string, statement string) {
 	exec("PRAGMA writable_schema = RESET")
 }
 
-// TestIndexMismatch: what the table has and its indexes have not, and the other way round, is found; by a start where
-// it may be that an object is lost, or one is back that was deleted.
+// TestIndexMismatch: differences between the table and its indexes are found; those by which
+// an object may be lost, or a deleted one be back, already by a start.
 func TestIndexMismatch(t *testing.T) {
 	key := func(name string) sqlstore.Key { return sqlstore.Key{Resource: "pods", Namespace: "n", Name: name} }
 	live, all := []string{"kv_live"}, []string{"kv_live", "kv_ended", "kv_past"}

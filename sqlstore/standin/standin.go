@@ -207,7 +207,7 @@ func (s *Server) handler(whole bool) http.Handler {
 		text, _ := json.Marshal(s.place)
 		mux.HandleFunc("GET "+placePath, func(w http.ResponseWriter, r *http.Request) {
 			if !local(r) || !s.called(r.Host) {
-				http.Error(w, "only processes of the same machine are told, which call it by its address or name, or by one of --advertise-client-urls", http.StatusForbidden)
+				http.Error(w, "only processes of the same machine are answered, which use its address or name, or one of --advertise-client-urls", http.StatusForbidden)
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")

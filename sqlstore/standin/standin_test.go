@@ -116,7 +116,7 @@ func TestFindRefuses(t *testing.T) {
 	if _, err := standin.Find(t.Context(), []string{etcd.URL}, standin.TLS{}); !errors.Is(err, standin.ErrStranger) {
 		t.Errorf("a real etcd: %v", err)
 	}
-	tell := func(p standin.Place) string {
+	write := func(p standin.Place) string {
 		text, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestFindRefuses(t *testing.T) {
 		"this is a real etcd":   {Database: "rowlock.db", Keys: mine, Seal: "one seal"},
 		"and not the etcd that": {Database: filepath.Join(mine, "rowlock.db"), Keys: "keys", Seal: "one seal"},
 	} {
-		if _, err := standin.Find(t.Context(), []string{tell(p)}, standin.TLS{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := standin.Find(t.Context(), []string{write(p)}, standin.TLS{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", p, err, want)
 		}
 	}

@@ -172,8 +172,8 @@ func checkOnce(t *testing.T, d sqlstore.Driver, acknowledged map[int64]string) {
 			verb = sqlstore.Create
 		}
 		is := fmt.Sprintf("%s %d %s", row.Key.Name, verb, strings.Fields(string(row.Value))[0])
-		if told, ok := acknowledged[row.Revision]; ok && told != is {
-			t.Errorf("revision %d was acknowledged as %q and is %q", row.Revision, told, is)
+		if want, ok := acknowledged[row.Revision]; ok && want != is {
+			t.Errorf("revision %d was acknowledged as %q and is %q", row.Revision, want, is)
 		}
 	}
 	for revision := int64(1); revision <= b.Head; revision++ {
@@ -199,7 +199,7 @@ func Crash(t *testing.T, db Database, where string) {
 		crashOnce(t, where, acknowledged)
 		unseen += crashWriters
 		if s, ok := db.(Sessions); ok {
-			s.Ended(t) // else a last commit may come while the table is looked at
+			s.Ended(t) // otherwise a last commit may come while the table is read
 		}
 		d := db.Open(t)
 		checkAcknowledged(t, d, acknowledged, unseen)
@@ -218,8 +218,8 @@ func crashOnce(t *testing.T, where string, acknowledged map[int64]string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), crashEnv+"="+where)
-	var said bytes.Buffer
-	cmd.Stderr = io.MultiWriter(os.Stderr, &said)
+	var stderr bytes.Buffer
+	cmd.Stderr = io.MultiWriter(os.Stderr, &stderr)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func crashOnce(t *testing.T, where string, acknowledged map[int64]string) {
 	}
 	err = cmd.Wait()
 	if n < most {
-		t.Fatalf("the child ended by itself when it had acknowledged %d writes of %d: %v: %s", n, most, err, said.Bytes())
+		t.Fatalf("the child ended by itself when it had acknowledged %d writes of %d: %v: %s", n, most, err, stderr.Bytes())
 	}
 }
 
@@ -264,9 +264,9 @@ func checkAcknowledged(t *testing.T, d sqlstore.Driver, acknowledged map[int64]s
 			verb = sqlstore.Create
 		}
 		is := fmt.Sprintf("%s %d %s", c.Key.Name, verb, strings.Fields(string(c.Value))[0])
-		told, ok := acknowledged[c.Revision]
-		if ok && told != is {
-			t.Errorf("revision %d was acknowledged as %q and is %q", c.Revision, told, is)
+		want, ok := acknowledged[c.Revision]
+		if ok && want != is {
+			t.Errorf("revision %d was acknowledged as %q and is %q", c.Revision, want, is)
 		}
 		if ok {
 			found++
@@ -276,7 +276,7 @@ func checkAcknowledged(t *testing.T, d sqlstore.Driver, acknowledged map[int64]s
 		t.Errorf("%d writes were acknowledged, %d of them are there", len(acknowledged), found)
 	}
 	if extra := len(log) - found; extra > unseen {
-		t.Errorf("%d writes are there that nobody was told of; at most %d can be", extra, unseen)
+		t.Errorf("%d writes are there without an acknowledgement; at most %d can be", extra, unseen)
 	}
 }
 

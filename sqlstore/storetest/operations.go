@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -123,9 +124,7 @@ func backupWhileWriting(t *testing.T, from, to Database) {
 	}
 	cancel()
 	<-done
-	if _, _, err := archive.RestoreFile(t.Context(), dst, path, nil); err != nil {
-		t.Fatal(err)
-	}
+	restoreFile(t, dst, path)
 	wantBounds(t, dst, h.Floor, h.Revision)
 	report, err := upkeep.Verify(t.Context(), dst, nil)
 	if err != nil || report.Count != 0 {
@@ -138,7 +137,7 @@ func backupWhileWriting(t *testing.T, from, to Database) {
 	wantRows(t, got, want)
 }
 
-// hasty compacts all that is kept when changes are read, so many times.
+// hasty compacts the whole history at the next reads of changes; times counts them.
 type hasty struct {
 	sqlstore.Driver
 	times int
@@ -171,9 +170,7 @@ func backupBeginsAgain(t *testing.T, from, to Database) {
 	if h.Floor != 101 || h.Revision != 102 {
 		t.Errorf("the backup is of %d to %d, want 101 to 102, as the third try found them", h.Floor, h.Revision)
 	}
-	if _, _, err := archive.RestoreFile(t.Context(), dst, path, nil); err != nil {
-		t.Fatal(err)
-	}
+	restoreFile(t, dst, path)
 	wantBounds(t, dst, h.Floor, h.Revision)
 	var compacted *sqlstore.CompactedError
 	if _, _, err := archive.BackupFile(t.Context(), &hasty{src, 3}, path+"2", archive.Options{History: true}); !errors.As(err, &compacted) {
@@ -230,6 +227,19 @@ func damagedBackups(t *testing.T, from, to Database) {
 	clean(t, dst)
 }
 
+// restoreFile fills an empty database from a backup file.
+func restoreFile(t testing.TB, d sqlstore.Driver, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, _, err := archive.Restore(t.Context(), d, f, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func restoreNotEmpty(t *testing.T, from, to Database) {
 	src, dst := from.Open(t), to.Open(t)
 	file, _ := backup(t, src, archive.Options{}) // of an empty store
@@ -269,10 +279,10 @@ func compactAndStatus(t *testing.T, from, _ Database) {
 	if err != nil || s.HistoryRows != 1500 || !s.OldestSnapshot.Equal(start) || s.Served {
 		t.Fatalf("the status is %+v, %v", s, err)
 	}
-	var told int64
-	floor, rows, err := upkeep.Compact(t.Context(), d, 1400, func(n int64) { told = n })
-	if err != nil || floor != 1400 || rows != 1399 || told != rows {
-		t.Fatalf("Compact gave %d, %d (told %d), %v", floor, rows, told, err)
+	var reported int64
+	floor, rows, err := upkeep.Compact(t.Context(), d, 1400, func(n int64) { reported = n })
+	if err != nil || floor != 1400 || rows != 1399 || reported != rows {
+		t.Fatalf("Compact gave %d, %d (reported %d), %v", floor, rows, reported, err)
 	}
 	wantBounds(t, d, 1400, 1501)
 	clean(t, d)

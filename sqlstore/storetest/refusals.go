@@ -74,11 +74,11 @@ func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db D
 				_, err := s.Write(t.Context(), create(pod("b"), "0").Ops...)
 				return err
 			}
-			told, begins, ends := s.Writable, "the store takes no writes", "the store takes writes again"
+			state, begins, ends := s.Writable, "the store takes no writes", "the store takes writes again"
 			if r.Reads {
-				told, begins, ends = s.Readable, "the store answers no reads", "the store answers reads again"
+				state, begins, ends = s.Readable, "the store answers no reads", "the store answers reads again"
 			}
-			if err := told(); err != nil {
+			if err := state(); err != nil {
 				t.Fatalf("before: %v", err)
 			}
 			end := r.Begin(t)
@@ -86,8 +86,8 @@ func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db D
 				if err := try(); sqlstore.KindOf(err) != r.Kind || !strings.Contains(err.Error(), r.Words) {
 					t.Errorf("while it lasts: %q, which is %q; want %q with %q", err, sqlstore.KindOf(err), r.Kind, r.Words)
 				}
-				if err := told(); sqlstore.KindOf(err) != r.Kind || !strings.Contains(err.Error(), r.Words) {
-					t.Errorf("the store says %v while it lasts", err)
+				if err := state(); sqlstore.KindOf(err) != r.Kind || !strings.Contains(err.Error(), r.Words) {
+					t.Errorf("the store reports %v while it lasts", err)
 				}
 			}
 			if n := log.with(begins, "kind="+string(r.Kind), r.Words); n != 1 {
@@ -103,8 +103,8 @@ func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db D
 					t.Fatalf("it is over, and still: %v", err)
 				}
 			}
-			if err := told(); err != nil {
-				t.Errorf("when it is over the store says %v", err)
+			if err := state(); err != nil {
+				t.Errorf("when it is over the store reports %v", err)
 			}
 			if n := log.with(ends, "kind="+string(r.Kind)); n != 1 {
 				t.Errorf("%d lines say that it ended: %s", n, &log.buf)

@@ -144,19 +144,8 @@ func commit(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sql
 		if !errors.Is(err, sqlstore.ErrBusy) || try == tries {
 			return nil, err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return nil, err
+		if !sqlstore.Sleep(ctx, 100*time.Millisecond) {
+			return nil, ctx.Err()
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -24,12 +24,12 @@ type Rewrite struct {
 
 // Rewritten counts the work so far.
 type Rewritten struct {
-	Objects int64     `json:"objects"` // looked at
+	Objects int64     `json:"objects"` // checked
 	Written int64     `json:"written"`
 	Left    int64     `json:"left"`     // that cannot be read, and stay as they are
 	Reasons []Problem `json:"problems"` // of the first hundred of those
 
-	Past        int64 `json:"past"` // past states that were looked at
+	Past        int64 `json:"past"` // past states that were checked
 	PastWritten int64 `json:"pastWritten"`
 	PastLeft    int64 `json:"pastLeft"` // that cannot be read; among Reasons, too
 
@@ -141,7 +141,7 @@ func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.R
 	return r.write(ctx, d, batch, done)
 }
 
-// sealed is the value to store for a row, in the form that form returns (nil: as it is); nil: the stored value stays.
+// sealed returns the value to store for a row, in the form that form returns (nil: as it is); nil: the stored value stays.
 func (r *Rewrite) sealed(ctx context.Context, row *sqlstore.Row, form func(*sqlstore.Row) ([]byte, error)) ([]byte, error) {
 	if row.Damaged != nil { // a new row would get a valid checksum
 		return nil, row.Damaged
@@ -193,5 +193,6 @@ func (r *Rewrite) slowed(ctx context.Context, rows int, began time.Time) error {
 	if r.Rate <= 0 {
 		return nil
 	}
-	return pause(ctx, time.Duration(rows)*time.Second/time.Duration(r.Rate)-time.Since(began))
+	sqlstore.Sleep(ctx, time.Duration(rows)*time.Second/time.Duration(r.Rate)-time.Since(began))
+	return ctx.Err()
 }

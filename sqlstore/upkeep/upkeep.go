@@ -62,7 +62,7 @@ func Hold(ctx context.Context, d sqlstore.Driver) (window sqlstore.Bounds, relea
 	return window, release, nil
 }
 
-// middle is the revision in the middle, by time, of the history.
+// middle returns the revision in the middle, by time, of the history.
 func middle(ctx context.Context, d sqlstore.Driver, b sqlstore.Bounds) (int64, error) {
 	first, err := d.Changes(ctx, b.Floor, 1, false)
 	var compacted *sqlstore.CompactedError
@@ -119,7 +119,7 @@ func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(row
 		return b.Floor, 0, &sqlstore.FutureError{Revision: to, Head: b.Head}
 	}
 	floor = max(to, b.Floor)
-	told := func(n int) {
+	report := func(n int) {
 		if rows += int64(n); progress != nil {
 			progress(rows)
 		}
@@ -133,9 +133,9 @@ func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(row
 		return floor, 0, err
 	}
 	if to <= b.Floor && f.Past != nil { // within the packs
-		floor, err = compactPacked(ctx, d, f, to, told)
+		floor, err = compactPacked(ctx, d, f, to, report)
 	} else {
-		err = sqlstore.Trim(ctx, d, to, 1, told)
+		err = sqlstore.Trim(ctx, d, to, 1, report)
 	}
 	if err == nil {
 		err = sqlstore.Forget(ctx, d, 1)

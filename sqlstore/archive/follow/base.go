@@ -119,7 +119,7 @@ func (s *session) takeBase(ctx context.Context, run int, hurry bool) error {
 	began := time.Now()
 	opt := archive.Options{Progress: func(int64, int64) {
 		if !hurry {
-			rest(ctx, min(baseRests*time.Since(began), mostRest))
+			sqlstore.Sleep(ctx, min(baseRests*time.Since(began), mostRest))
 		}
 		began = time.Now()
 	}}

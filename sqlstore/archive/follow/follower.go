@@ -79,7 +79,7 @@ const (
 func (f *Follower) Run(ctx context.Context) error {
 	f.tally.active(true)
 	defer f.tally.active(false)
-	told, ever := "", false
+	logged, ever := "", false
 	for wait := f.cfg.Every; ctx.Err() == nil; {
 		caught, err := f.follow(ctx)
 		if ctx.Err() != nil || err == nil {
@@ -90,13 +90,13 @@ func (f *Follower) Run(ctx context.Context) error {
 			return err
 		}
 		if caught {
-			wait, told = f.cfg.Every, ""
+			wait, logged = f.cfg.Every, ""
 		}
-		if said := err.Error(); said != told { // once, and again when it is another
-			f.cfg.Log.Error("the backup does not go on, and will be tried again", "folder", f.cfg.Dir, "error", err)
-			told = said
+		if text := err.Error(); text != logged { // once, and again when it is another
+			f.cfg.Log.Error("cannot continue the backup, will try again", "folder", f.cfg.Dir, "error", err)
+			logged = text
 		}
-		rest(ctx, wait)
+		sqlstore.Sleep(ctx, wait)
 		wait = min(2*wait, retryMost)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (f *Follower) follow(ctx context.Context) (caught bool, err error) {
 			err = e
 		}
 	}()
-	f.cfg.Log.Info("the backup follows", "folder", f.cfg.Dir, "run", s.w.run, "revision", s.w.last())
+	f.cfg.Log.Info("the backup follows the store", "folder", f.cfg.Dir, "run", s.w.run, "revision", s.w.last())
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -312,15 +312,5 @@ func (s *session) newRun(run int, head int64, why string, last int64) {
 	if why != "" {
 		s.tally.gap()
 		s.cfg.Log.Warn("the backup has a gap: a new base is taken", "why", why, "until", last, "from", head)
-	}
-}
-
-// rest waits, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

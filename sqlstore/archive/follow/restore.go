@@ -34,11 +34,11 @@ type Options struct {
 // reading counts the bytes read from the files of a plan.
 type reading struct {
 	read, size int64
-	tell       func(read, size int64)
+	progress   func(read, size int64)
 }
 
-func (p *Plan) reading(tell func(read, size int64)) *reading {
-	r := &reading{tell: tell}
+func (p *Plan) reading(progress func(read, size int64)) *reading {
+	r := &reading{progress: progress}
 	for _, name := range append([]string{p.Base}, p.Segments...) {
 		if info, err := os.Stat(filepath.Join(p.dir, name)); err == nil { // opening it returns the error
 			r.size += info.Size()
@@ -56,8 +56,8 @@ type counting struct {
 
 func (c *counting) Read(p []byte) (int, error) {
 	n, err := c.in.Read(p)
-	if c.of.read += int64(n); c.of.tell != nil {
-		c.of.tell(c.of.read, c.of.size)
+	if c.of.read += int64(n); c.of.progress != nil {
+		c.of.progress(c.of.read, c.of.size)
 	}
 	return n, err
 }

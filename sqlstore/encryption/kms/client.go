@@ -135,14 +135,14 @@ func (l *line) intercept(ctx context.Context, method string, req, reply any, cc 
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	began := time.Now()
-	if err := l.mute(asks); err != nil {
+	if err := l.recentFailure(asks); err != nil {
 		return err
 	}
 	var err error
 	select {
 	case l.places <- struct{}{}:
 		defer func() { <-l.places }() // after the result is known to the next caller
-		if err := l.mute(asks); err != nil {
+		if err := l.recentFailure(asks); err != nil {
 			return err
 		}
 		err = invoke(limited, method, req, reply, cc, opts...)
@@ -157,17 +157,17 @@ func (l *line) intercept(ctx context.Context, method string, req, reply any, cc 
 		l.metrics.called(l.name, method, codes.OK, time.Since(began))
 		return nil
 	}
-	said := &Error{Provider: l.name, Method: method, Code: status.Code(err), Text: clip(status.Convert(err).Message())}
-	if said.absent() {
-		l.silent.Store(&silence{time.Now().Add(pause), said})
+	failure := &Error{Provider: l.name, Method: method, Code: status.Code(err), Text: clip(status.Convert(err).Message())}
+	if failure.absent() {
+		l.silent.Store(&silence{time.Now().Add(pause), failure})
 	}
-	l.metrics.called(l.name, method, said.Code, time.Since(began))
-	return said
+	l.metrics.called(l.name, method, failure.Code, time.Since(began))
+	return failure
 }
 
-// mute is why a call is not made: the previous caller has just waited in vain. Health checks are made
+// recentFailure returns why a call is not made: the previous caller has just waited in vain. Health checks are made
 // nevertheless.
-func (l *line) mute(asks bool) error {
+func (l *line) recentFailure(asks bool) error {
 	if s := l.silent.Load(); s != nil && !asks && time.Now().Before(s.until) {
 		return s.err
 	}

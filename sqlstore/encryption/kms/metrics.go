@@ -26,7 +26,7 @@ type Metrics struct {
 	calls       *prometheus.HistogramVec
 	used        *prometheus.CounterVec
 	usedAt      *prometheus.GaugeVec
-	saidAt      *prometheus.GaugeVec
+	reportedAt  *prometheus.GaugeVec
 	invalid     *prometheus.CounterVec
 	cached      *prometheus.GaugeVec
 	fill        prometheus.Gauge
@@ -35,10 +35,10 @@ type Metrics struct {
 	generated   prometheus.Histogram
 	ungenerated prometheus.Counter
 
-	mu      sync.Mutex
-	keys    *lru.Cache // of used and usedAt, by their labels
-	said    *lru.Cache
-	arrived map[string]time.Time
+	mu       sync.Mutex
+	keys     *lru.Cache // of used and usedAt, by their labels
+	reported *lru.Cache
+	arrived  map[string]time.Time
 }
 
 // used3 are the labels of a key id that was used.
@@ -60,7 +60,7 @@ func NewMetrics(server string) *Metrics {
 		[]string{"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"})
 	m.usedAt = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "key_id_hash_last_timestamp_seconds", "When a key id was last used, in Unix seconds.")),
 		[]string{"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"})
-	m.saidAt = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "key_id_hash_status_last_timestamp_seconds", "When a plugin last named a key id in its status, in Unix seconds.")),
+	m.reportedAt = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "key_id_hash_status_last_timestamp_seconds", "When a plugin last named a key id in its status, in Unix seconds.")),
 		[]string{"provider_name", "key_id_hash", "apiserver_id_hash"})
 	m.invalid = prometheus.NewCounterVec(prometheus.CounterOpts(opts(sub, "invalid_key_id_from_status_total", "Key ids in the status of a plugin that cannot be one, by what is wrong with them.")),
 		[]string{"provider_name", "error"})
@@ -78,11 +78,11 @@ func NewMetrics(server string) *Metrics {
 		m.used.DeleteLabelValues(k.way, k.provider, k.hash, m.server)
 		m.usedAt.DeleteLabelValues(k.way, k.provider, k.hash, m.server)
 	})
-	m.said = lru.NewWithEvictionFunc(maxKeyIDs, func(key lru.Key, _ any) {
+	m.reported = lru.NewWithEvictionFunc(maxKeyIDs, func(key lru.Key, _ any) {
 		k := key.(used3)
-		m.saidAt.DeleteLabelValues(k.provider, k.hash, m.server)
+		m.reportedAt.DeleteLabelValues(k.provider, k.hash, m.server)
 	})
-	m.all = []prometheus.Collector{m.calls, m.used, m.usedAt, m.saidAt, m.invalid, m.cached, m.fill, m.arrivals, m.misses, m.generated, m.ungenerated}
+	m.all = []prometheus.Collector{m.calls, m.used, m.usedAt, m.reportedAt, m.invalid, m.cached, m.fill, m.arrivals, m.misses, m.generated, m.ungenerated}
 	return m
 }
 
@@ -135,8 +135,8 @@ func (m *Metrics) status(provider, keyID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	hash := Hash(keyID)
-	m.said.Add(used3{"", provider, hash}, nil)
-	m.saidAt.WithLabelValues(provider, hash, m.server).SetToCurrentTime()
+	m.reported.Add(used3{"", provider, hash}, nil)
+	m.reportedAt.WithLabelValues(provider, hash, m.server).SetToCurrentTime()
 }
 
 func (m *Metrics) arrival(way string) {

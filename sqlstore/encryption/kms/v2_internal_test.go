@@ -33,7 +33,7 @@ func config(endpoint string) Config {
 	return Config{Name: "p", Endpoint: endpoint, Timeout: 10 * time.Second, CacheSize: 10, Metrics: NewMetrics("server"), Log: slog.New(slog.DiscardHandler)}
 }
 
-// served is a provider of version 2 over a socket.
+// served returns a provider of version 2 over a socket.
 func served(t *testing.T, plugin *kmstest.Plugin, change func(*Config)) *V2 {
 	t.Helper()
 	cfg := config(plugin.Serve(t))
@@ -149,7 +149,7 @@ func TestV2(t *testing.T) {
 	}
 }
 
-// TestRotation: what the status names seals; what an older key sealed opens, as stale.
+// TestRotation: the key in the status seals; values of an older key open, as stale.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plugin := kmstest.New("one")
@@ -324,7 +324,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestLeaving: who goes away does not take others along.
+// TestLeaving: a canceled caller does not cancel others.
 func TestLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plugin := kmstest.New("one")
@@ -376,7 +376,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%d calls", n)
 		}
 		m := p.cfg.Metrics
-		for name, c := range map[string]prometheus.Collector{"used": m.used, "used at": m.usedAt, "said at": m.saidAt} {
+		for name, c := range map[string]prometheus.Collector{"used": m.used, "used at": m.usedAt, "said at": m.reportedAt} {
 			series := make(chan prometheus.Metric, 10*maxDataKeys)
 			c.Collect(series)
 			if n := len(series); n > 100 || n < 50 {

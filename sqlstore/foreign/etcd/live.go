@@ -68,13 +68,13 @@ func (l *Live) get(ctx context.Context, req *rangeRequest) (*rangeAnswer, error)
 			return nil, errors.New("its answer has no revision")
 		}
 		return answer, nil
-	case says(err, saysCompacted):
+	case hasMessage(err, messageCompacted):
 		return nil, ErrCompacted
 	}
 	return nil, err
 }
 
-// after is the first key behind all that begin with a prefix.
+// after returns the first key behind all that begin with a prefix.
 func after(prefix string) []byte {
 	end := []byte(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -162,7 +162,7 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 func (l *Live) page(ctx context.Context, req *rangeRequest) (page *rangeAnswer, tooLong bool, err error) {
 	for {
 		page, err = l.get(ctx, req)
-		if status.Code(err) != codes.ResourceExhausted || says(err, saysTooManyRequests) {
+		if status.Code(err) != codes.ResourceExhausted || hasMessage(err, messageTooManyRequests) {
 			return page, false, err
 		}
 		if req.limit == 1 {
@@ -190,7 +190,7 @@ func (l *Live) end(ctx context.Context, known map[int64]time.Time, id int64) (ti
 	defer cancel()
 	answer := &leaseAnswer{}
 	err := l.conn.Invoke(ctx, leaseMethod, &leaseRequest{id: id}, answer, grpc.WaitForReady(true))
-	if err != nil && !says(err, saysNoLease) {
+	if err != nil && !hasMessage(err, messageNoLease) {
 		return time.Time{}, err
 	}
 	at := time.Now()

@@ -42,7 +42,7 @@ type member struct {
 	calls      atomic.Int64
 	compactAt  int64 // call from which on the revision is compacted; 0: never
 	busyAt     int64 // call that is one too many; 0: none
-	miscounts  int64 // how many keys more it says that there are
+	miscounts  int64 // added to the number of keys in its answers
 	repeats    bool  // each page begins with the first key again
 	password   string
 	logins     atomic.Int64
@@ -203,10 +203,10 @@ func TestLiveRefusesWhatIsWrong(t *testing.T) {
 	if _, _, err := read(t, etcd.Config{Endpoints: []string{repeats.serve(t)}}); err == nil || !strings.Contains(err.Error(), "not asked for") {
 		t.Errorf("keys again and again: %v", err)
 	}
-	for miscounts, says := range map[int64]string{-1: "more than the 4999 keys", 1: "5000 keys, and said that there are 5001"} {
+	for miscounts, message := range map[int64]string{-1: "more than the 4999 keys", 1: "5000 keys, and said that there are 5001"} {
 		other := newMember(5000, 10)
 		other.miscounts = miscounts
-		if _, _, err := read(t, etcd.Config{Endpoints: []string{other.serve(t)}}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, err := read(t, etcd.Config{Endpoints: []string{other.serve(t)}}); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%d keys more than it sends: %v", miscounts, err)
 		}
 	}
@@ -223,8 +223,8 @@ func TestLiveRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestLiveFlood: a value that is longer than an answer is one that is not read, by name, and
-// the others are; a key that is so long ends the reading, with what was asked for.
+// TestLiveFlood: a value that is longer than an answer may be is skipped and named, and
+// the others are read; so long a key ends the reading with an error that has the range.
 func TestLiveFlood(t *testing.T) {
 	m := newMember(300, 10)
 	m.kvs[150].Value = make([]byte, maxAnswer+1)
@@ -299,8 +299,8 @@ func TestLiveByTLSWithPassword(t *testing.T) {
 		t.Errorf("%d keys, %d logins, %v", len(got), m.logins.Load(), err)
 	}
 	for name, c := range map[string]struct {
-		change func(c *etcd.Config)
-		says   string
+		change  func(c *etcd.Config)
+		message string
 	}{
 		"no endpoint":       {func(c *etcd.Config) { c.Endpoints = nil }, "etcd endpoints"},
 		"a path":            {func(c *etcd.Config) { c.Endpoints = []string{"https://h:1/x"} }, "etcd endpoints"},
@@ -319,8 +319,8 @@ func TestLiveByTLSWithPassword(t *testing.T) {
 	} {
 		config := good
 		c.change(&config)
-		if _, _, err := read(t, config); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%s: %v, want that it says %q", name, err, c.says)
+		if _, _, err := read(t, config); err == nil || !strings.Contains(err.Error(), c.message) || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v, want %q in it", name, err, c.message)
 		}
 	}
 }

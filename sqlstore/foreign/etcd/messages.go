@@ -20,13 +20,13 @@ const (
 
 // Texts of etcd's errors, which identify them.
 const (
-	saysCompacted       = "etcdserver: mvcc: required revision has been compacted"
-	saysNoLease         = "etcdserver: requested lease not found"
-	saysTooManyRequests = "etcdserver: too many requests"
+	messageCompacted       = "etcdserver: mvcc: required revision has been compacted"
+	messageNoLease         = "etcdserver: requested lease not found"
+	messageTooManyRequests = "etcdserver: too many requests"
 )
 
-// says reports whether an error is one of etcd with a text.
-func says(err error, text string) bool {
+// hasMessage reports whether an error comes from etcd with a message.
+func hasMessage(err error, text string) bool {
 	s, ok := status.FromError(err)
 	return err != nil && ok && s.Message() == text
 }

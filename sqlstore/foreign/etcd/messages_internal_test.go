@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestMessages holds what is sent and read to etcd's own package of messages.
+// TestMessages compares sent and received messages with those of etcd's own package.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -88,7 +88,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestBrokenMessages: what that package refuses is refused.
+// TestBrokenMessages: messages that etcd's package refuses are refused.
 func TestBrokenMessages(t *testing.T) {
 	t.Parallel()
 	for _, b := range []string{"\x0a", "\x0a\x05ab", "\x10\xff", "\x08\x01", "\x12\x01a", "\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x00\x01", "\x1d\x01\x02\x03\x04"} {
@@ -102,7 +102,7 @@ func TestBrokenMessages(t *testing.T) {
 			t.Errorf("%x: it is read as a key in an answer", b)
 		}
 	}
-	// What is not known is passed over: each kind of field, under a number that nothing has.
+	// Unknown fields are skipped: each type of field, under an unused number.
 	if err := (&keyValue{}).read([]byte("\x98\x06\x01\x99\x06\x01\x02\x03\x04\x05\x06\x07\x08\x9a\x06\x01a\x9d\x06\x01\x02\x03\x04")); err != nil {
 		t.Error(err)
 	}
@@ -117,14 +117,14 @@ func TestBrokenMessages(t *testing.T) {
 // TestSays: errors are distinguished as in etcd's own package.
 func TestSays(t *testing.T) {
 	t.Parallel()
-	all := map[string]error{saysCompacted: rpctypes.ErrGRPCCompacted, saysNoLease: rpctypes.ErrGRPCLeaseNotFound, saysTooManyRequests: rpctypes.ErrGRPCRequestTooManyRequests}
+	all := map[string]error{messageCompacted: rpctypes.ErrGRPCCompacted, messageNoLease: rpctypes.ErrGRPCLeaseNotFound, messageTooManyRequests: rpctypes.ErrGRPCRequestTooManyRequests}
 	for text, err := range all {
 		for other, is := range all {
-			if got := says(is, text); got != (other == text) {
-				t.Errorf("%v says %q: %v", is, text, got)
+			if got := hasMessage(is, text); got != (other == text) {
+				t.Errorf("%v in %q: %v", is, text, got)
 			}
 		}
-		if says(nil, text) || says(errors.New("x"), text) || says(status.Error(codes.Internal, "x"), text) || !says(err, text) {
+		if hasMessage(nil, text) || hasMessage(errors.New("x"), text) || hasMessage(status.Error(codes.Internal, "x"), text) || !hasMessage(err, text) {
 			t.Errorf("%q is found where it is not, or not where it is", text)
 		}
 	}

@@ -264,8 +264,8 @@ func TestSnapshotLeavesOutLongValues(t *testing.T) {
 
 func TestSnapshotBoundsRecords(t *testing.T) {
 	for name, c := range map[string]struct {
-		fill func(b *backend)
-		says string
+		fill    func(b *backend)
+		message string
 	}{
 		"a record": {func(b *backend) {
 			long := kv("/k", strings.Repeat("v", foreign.MaxValue), 2)
@@ -301,8 +301,8 @@ func TestSnapshotBoundsRecords(t *testing.T) {
 		b := newBackend(t)
 		c.fill(b)
 		b.save()
-		if _, _, err := all(t, b.path, etcd.SnapshotOptions{}); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want that it says %q", name, err, c.says)
+		if _, _, err := all(t, b.path, etcd.SnapshotOptions{}); err == nil || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: %v, want %q in it", name, err, c.message)
 		}
 	}
 }

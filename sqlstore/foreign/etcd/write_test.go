@@ -94,11 +94,11 @@ func TestSinkRefusesWhatNoEtcdHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(key string, created, mod int64, says string) {
+	put := func(key string, created, mod int64, message string) {
 		t.Helper()
 		err := s.Put(t.Context(), foreign.Entry{Key: key, Value: []byte("v"), CreateRevision: created, ModRevision: mod})
-		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("%q: %v, want that it says %q", key, err, says)
+		if message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
+			t.Errorf("%q: %v, want %q in it", key, err, message)
 		}
 	}
 	put("/b", 4, 4, "")

@@ -129,7 +129,7 @@ func TestRefused(t *testing.T) {
 	if err := create(t, empty).Close(); err != nil {
 		t.Fatal(err)
 	}
-	for path, says := range map[string]string{
+	for path, text := range map[string]string{
 		filepath.Join(dir, "none"): "no such file",
 		dir:                        "is not a file",
 		write("text", "hello"):     "is not a SQLite database",
@@ -142,8 +142,8 @@ func TestRefused(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q", path, err, says)
+		if err == nil || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", path, err, text)
 		}
 	}
 }

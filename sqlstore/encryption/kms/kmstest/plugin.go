@@ -238,9 +238,9 @@ func (p *Plugin) decrypt(ctx context.Context, sealed []byte) ([]byte, string, er
 	return plain, keyID, nil
 }
 
-func or(said *string, usual string) string {
-	if said != nil {
-		return *said
+func or(set *string, usual string) string {
+	if set != nil {
+		return *set
 	}
 	return usual
 }
