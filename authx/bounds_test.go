@@ -68,22 +68,22 @@ func TestNameless(t *testing.T) {
 	}
 }
 
-// TestComplaint: a failure is logged once, and again after a success in
+// TestFailureLog: a failure is logged once, and again after a success in
 // between, but not more often than once a minute.
-func TestComplaint(t *testing.T) {
-	now, said := time.Now(), 0
-	c := &authx.Complaint{Say: func(error) { said++ }, Clock: func() time.Time { return now }}
+func TestFailureLog(t *testing.T) {
+	now, notes := time.Now(), 0
+	c := &authx.FailureLog{Report: func(error) { notes++ }, Clock: func() time.Time { return now }}
 	bad := errors.New("down")
 	for i, step := range []struct {
 		err   error
 		after time.Duration
-		said  int
+		notes int
 	}{
 		{nil, 0, 0}, {bad, 0, 1}, {bad, time.Hour, 1}, {nil, 0, 1}, {bad, time.Hour, 2}, {nil, 0, 2}, {bad, time.Second, 2}, {bad, time.Minute, 3}, {bad, time.Hour, 3},
 	} {
 		now = now.Add(step.after)
-		if c.Note(step.err); said != step.said {
-			t.Errorf("step %d: said %d times, want %d", i, said, step.said)
+		if c.Note(step.err); notes != step.notes {
+			t.Errorf("step %d: reported %d times, want %d", i, notes, step.notes)
 		}
 	}
 }

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// complainAgain is the least time between two equal log lines about a fault that was gone in
+// repeatAfter is the least time between two equal log lines about a fault that was gone in
 // between.
-const complainAgain = time.Minute
+const repeatAfter = time.Minute
 
-// Complaint reports that something does not work: once when that begins, and not for every
-// request that meets it. It may be said again once it has worked in between.
-type Complaint struct {
-	Say   func(error)
-	Clock func() time.Time // nil: time.Now
+// FailureLog reports that something does not work: once when that begins, and not for every
+// request that meets it. It may be reported again once it has worked in between.
+type FailureLog struct {
+	Report func(error)
+	Clock  func() time.Time // nil: time.Now
 
-	mu     sync.Mutex
-	broken bool
-	said   time.Time
+	mu       sync.Mutex
+	broken   bool
+	reported time.Time
 }
 
 // Note records the outcome of a use; nil: it works.
-func (c *Complaint) Note(err error) {
-	if c.Say == nil {
+func (c *FailureLog) Note(err error) {
+	if c.Report == nil {
 		return
 	}
 	c.mu.Lock()
@@ -35,9 +35,9 @@ func (c *Complaint) Note(err error) {
 	if c.Clock != nil {
 		now = c.Clock()
 	}
-	if c.broken || !c.said.IsZero() && now.Sub(c.said) < complainAgain {
+	if c.broken || !c.reported.IsZero() && now.Sub(c.reported) < repeatAfter {
 		return
 	}
-	c.broken, c.said = true, now
-	c.Say(err)
+	c.broken, c.reported = true, now
+	c.Report(err)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	pollEvery = 250 * time.Millisecond // how often the file is looked at
+	pollEvery = 250 * time.Millisecond // how often the file is checked
 	readyIn   = 30 * time.Second       // how long providers of a changed file may take to answer
 )
 
@@ -115,13 +115,13 @@ func (p *Providers) took(err error, repeated bool) {
 func (p *Providers) run(ctx context.Context, g *generation) {
 	ctx, g.stop = context.WithCancel(ctx)
 	for _, a := range g.chain {
-		said := "" // a provider that fails repeatedly is logged once
+		logged := "" // a provider that fails repeatedly is logged once
 		g.wait.Go(func() {
 			a.Run(ctx, func(err error) {
-				if err.Error() != said {
+				if err.Error() != logged {
 					p.Log.Warn("a token issuer does not answer", "flag", p.flag(), "file", p.Path, "error", err)
 				}
-				said = err.Error()
+				logged = err.Error()
 			})
 		})
 	}

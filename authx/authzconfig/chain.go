@@ -151,7 +151,7 @@ func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
 
 // Run follows the file until ctx ends.
 func (c *Chain) Run(ctx context.Context) error {
-	c.tell(true)
+	c.report(true)
 	every := c.Every
 	every = cmp.Or(every, pollEvery)
 	file := &freshfile.Follower{
@@ -169,10 +169,10 @@ func (c *Chain) took(err error, repeated bool) {
 	case !repeated:
 		c.Log.Error("the changed authorization configuration is not used, the last good one stays", "flag", "--authorization-config", "file", c.Path, "error", err)
 	}
-	c.tell(err == nil)
+	c.report(err == nil)
 }
 
-func (c *Chain) tell(ok bool) {
+func (c *Chain) report(ok bool) {
 	if c.Reloaded != nil {
 		c.Reloaded(ok, time.Now())
 	}

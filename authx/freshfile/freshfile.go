@@ -75,7 +75,7 @@ func (v *Value[T]) refresh(now time.Time) {
 	defer v.mu.Unlock()
 	marks, err := v.look()
 	if err != nil {
-		v.tell(err)
+		v.report(err)
 		return
 	}
 	if same(marks, v.marks) {
@@ -92,7 +92,7 @@ func (v *Value[T]) refresh(now time.Time) {
 		return
 	}
 	if err != nil {
-		v.tell(err) // not noted as seen: it is tried again
+		v.report(err) // not noted as seen: it is tried again
 		return
 	}
 	v.current.Store(&fresh)
@@ -105,8 +105,8 @@ func (v *Value[T]) wait(marks []mark, now time.Time) {
 	v.next.Store(now.Add(settled).UnixNano())
 }
 
-// tell reports a failure, once.
-func (v *Value[T]) tell(err error) {
+// report reports a failure, once.
+func (v *Value[T]) report(err error) {
 	if v.failed != nil && v.reported != err.Error() {
 		v.failed(err)
 	}

@@ -139,8 +139,8 @@ func TestComplaint(t *testing.T) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"never heard of secret-token"}`)
 	}))
 	defer srv.Close()
-	var said []string
-	a, err := New(Config{Kubeconfig: remotetest.Kubeconfig(t, srv, "/"), Version: "v1", Failed: func(err error) { said = append(said, err.Error()) }})
+	var failures []string
+	a, err := New(Config{Kubeconfig: remotetest.Kubeconfig(t, srv, "/"), Version: "v1", Failed: func(err error) { failures = append(failures, err.Error()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestComplaint(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if len(said) != 1 || strings.Contains(said[0], "secret-token") {
-		t.Errorf("%q", said)
+	if len(failures) != 1 || strings.Contains(failures[0], "secret-token") {
+		t.Errorf("%q", failures)
 	}
 }

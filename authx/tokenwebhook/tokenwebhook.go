@@ -55,7 +55,7 @@ type Authenticator struct {
 	ttl       time.Duration
 	answers   *cache.LRUExpireCache
 	gate      *authx.Gate
-	complain  authx.Complaint
+	failures  authx.FailureLog
 
 	mu    sync.Mutex
 	asked map[[sha256.Size]byte]*question // in flight
@@ -81,7 +81,7 @@ func New(c Config) (*Authenticator, error) {
 	return &Authenticator{
 		service: service, version: c.Version, audiences: c.Audiences, ttl: c.CacheTTL,
 		answers: cache.NewLRUExpireCache(remembered),
-		gate:    c.Gate, complain: authx.Complaint{Say: c.Failed}, asked: map[[sha256.Size]byte]*question{},
+		gate:    c.Gate, failures: authx.FailureLog{Report: c.Failed}, asked: map[[sha256.Size]byte]*question{},
 	}, nil
 }
 
@@ -154,7 +154,7 @@ func (a *Authenticator) find(ctx context.Context, q *question, key [sha256.Size]
 	if q.ended = ctx.Err() != nil; q.ended {
 		return
 	}
-	a.complain.Note(q.failed)
+	a.failures.Note(q.failed)
 	if q.failed == nil {
 		a.remember(key, q.verdict, token)
 	}
@@ -177,7 +177,7 @@ func keyOf(token string, audiences []string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// remaining is the remaining lifetime that a token states; the maximum duration if it states none. It is not
+// remaining returns the remaining lifetime that a token states; the maximum duration if it states none. It is not
 // verified: it can only shorten caching.
 func remaining(token string, now time.Time) time.Duration {
 	parts := strings.Split(token, ".")
@@ -214,7 +214,7 @@ func (a *Authenticator) ask(ctx context.Context, token string, audiences []strin
 	return v, nil
 }
 
-// silent is an error without the token, which a service may have put into its answer:
+// silent returns an error without the token, which a service may have put into its answer:
 // errors come into logs.
 func silent(err error, token string) error {
 	if err == nil || len(token) < shortest || !strings.Contains(err.Error(), token) {

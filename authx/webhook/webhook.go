@@ -59,7 +59,7 @@ type Authorizer struct {
 	service *remote.Service
 	answers *cache.LRUExpireCache
 
-	complain authx.Complaint
+	failures authx.FailureLog
 }
 
 // New reads the kubeconfig. It does not call the service yet.
@@ -82,18 +82,18 @@ func New(c Config) (*Authorizer, error) {
 	return &Authorizer{
 		c: c, gvk: schema.GroupVersionKind{Group: authorizationv1.GroupName, Version: c.Version, Kind: "SubjectAccessReview"},
 		service: service, answers: cache.NewLRUExpireCache(remembered),
-		complain: authx.Complaint{Say: c.complaint()},
+		failures: authx.FailureLog{Report: c.logFailure()},
 	}, nil
 }
 
-// complaint logs once that the service fails and others decide, since no client may notice.
-func (c *Config) complaint() func(error) {
+// logFailure logs once that the service fails and others decide, since no client may notice.
+func (c *Config) logFailure() func(error) {
 	if c.Log == nil || c.OnError != authx.NoOpinion {
 		return nil
 	}
 	log, name, file := c.Log, c.Name, c.Kubeconfig
 	return func(err error) {
-		log.Warn("an authorization webhook failed, and others decide", "name", name, "file", file, "error", err)
+		log.Warn("an authorization webhook failed; other authorizers decide", "name", name, "file", file, "error", err)
 	}
 }
 
@@ -138,7 +138,7 @@ func (z *Authorizer) match(ctx context.Context, a *authx.Attributes) (bool, erro
 	return holds, err
 }
 
-// grown is the size of the parts that a client can make long.
+// grown returns the size of the parts that a client can make long.
 func grown(a *authx.Attributes) int {
 	return len(a.Namespace) + len(a.Verb) + len(a.APIGroup) + len(a.APIVersion) + len(a.Resource) + len(a.Subresource) + len(a.Name) + len(a.Path)
 }
@@ -166,7 +166,7 @@ func (z *Authorizer) ask(ctx context.Context, a *authx.Attributes) (*answer, err
 		}
 		return nil, err
 	}
-	z.complain.Note(nil)
+	z.failures.Note(nil)
 	return judge(&review.Status), nil
 }
 
@@ -175,7 +175,7 @@ func (z *Authorizer) failedOpen(ctx context.Context, err error) {
 	if z.c.Observer != nil {
 		z.c.Observer.FailedOpen(z.c.Name, result(ctx, err))
 	}
-	z.complain.Note(err)
+	z.failures.Note(err)
 }
 
 // result names how a try went.

@@ -210,10 +210,10 @@ func TestAnswers(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		hook *hook
-		err  string
-		saw  string
+		name     string
+		hook     *hook
+		err      string
+		observed string
 	}{
 		{"broken", &hook{code: 500}, "an error on the server", strings.Repeat("asked hook error; ", 5) + "open hook error"},
 		{"gateway timeout", &hook{code: 504}, "", strings.Repeat("asked hook timeout; ", 5) + "open hook timeout"},
@@ -223,8 +223,8 @@ func TestFailures(t *testing.T) {
 	} {
 		for policy, want := range map[string]authx.Decision{"NoOpinion": authx.NoOpinion, "Deny": authx.Deny} {
 			t.Run(tc.name+"/"+policy, func(t *testing.T) {
-				saw, log := &seen{}, &strings.Builder{}
-				c := Config{OnError: want, Observer: saw, Log: slog.New(slog.NewTextHandler(log, nil))}
+				observed, log := &seen{}, &strings.Builder{}
+				c := Config{OnError: want, Observer: observed, Log: slog.New(slog.NewTextHandler(log, nil))}
 				if tc.hook.stall {
 					c.Timeout = 30 * time.Millisecond
 				}
@@ -234,11 +234,11 @@ func TestFailures(t *testing.T) {
 					if d != want || reason != "" || err == nil || !strings.Contains(err.Error(), tc.err) {
 						t.Fatal(d, reason, err)
 					}
-					line := tc.saw
+					line := tc.observed
 					if want == authx.Deny {
 						line, _, _ = strings.Cut(line, "; open")
 					}
-					if got := saw.take(); got != line {
+					if got := observed.take(); got != line {
 						t.Fatalf("saw %s, want %s", got, line)
 					}
 				}
@@ -253,12 +253,12 @@ func TestFailures(t *testing.T) {
 // TestGone: a client that leaves is no failure of the service.
 func TestGone(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
-	saw := &seen{}
-	z := start(t, &hook{stall: true, arrived: gone}, Config{Observer: saw})
+	observed := &seen{}
+	z := start(t, &hook{stall: true, arrived: gone}, Config{Observer: observed})
 	if d, _, err := z.Authorize(ctx, pods("get")); d != authx.NoOpinion || err == nil {
 		t.Fatal(d, err)
 	}
-	if got := saw.take(); got != "asked hook canceled" {
+	if got := observed.take(); got != "asked hook canceled" {
 		t.Fatal(got)
 	}
 }
@@ -390,9 +390,9 @@ func TestConditions(t *testing.T) {
 	} {
 		for policy, onError := range map[string]authx.Decision{"NoOpinion": authx.NoOpinion, "Deny": authx.Deny} {
 			t.Run(tc.name+"/"+policy, func(t *testing.T) {
-				h, saw := &hook{}, &seen{}
+				h, observed := &hook{}, &seen{}
 				h.say(`{"allowed":true}`)
-				z := start(t, h, Config{OnError: onError, Conditions: conditions(t, tc.texts...), Observer: saw})
+				z := start(t, h, Config{OnError: onError, Conditions: conditions(t, tc.texts...), Observer: observed})
 				d, reason, err := z.Authorize(t.Context(), tc.asked)
 				var want string
 				switch tc.want {
@@ -412,7 +412,7 @@ func TestConditions(t *testing.T) {
 						t.Fatal(d, err)
 					}
 				}
-				if got := saw.take(); got != want || reason != "" {
+				if got := observed.take(); got != want || reason != "" {
 					t.Fatalf("saw %s, want %s; %q", got, want, reason)
 				}
 			})

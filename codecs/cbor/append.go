@@ -43,11 +43,11 @@ func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
 	}
 	dst = appendHead(dst, object, n+2)
 	if coin() {
-		dst = appendPairs(dst, "kind", kind, "apiVersion", apiVersion)
+		dst = appendTypeMeta(dst, kind, apiVersion)
 		return append(dst, raw[head:]...)
 	}
 	dst = append(dst, raw[head:]...)
-	return appendPairs(dst, "kind", kind, "apiVersion", apiVersion)
+	return appendTypeMeta(dst, kind, apiVersion)
 }
 
 // appendReordered appends a map whose first member may have become its last.
@@ -61,18 +61,19 @@ func appendReordered(dst, raw []byte, members uint64, head int) []byte {
 	return append(dst, raw[head:first]...)
 }
 
-// appendPairs appends two members in an order that is by chance.
-func appendPairs(dst []byte, key1, value1, key2, value2 string) []byte {
+// appendTypeMeta appends the kind and the API version, in random order.
+func appendTypeMeta(dst []byte, kind, apiVersion string) []byte {
+	pairs := [...]string{"kind", kind, "apiVersion", apiVersion}
 	if coin() {
-		key1, value1, key2, value2 = key2, value2, key1, value1
+		pairs = [...]string{"apiVersion", apiVersion, "kind", kind}
 	}
-	for _, s := range [...]string{key1, value1, key2, value2} {
+	for _, s := range pairs {
 		dst = appendString(dst, s)
 	}
 	return dst
 }
 
-// coin falls on either side. It is no secret how, so that any source of chance does.
+// coin returns true or false at random. Any source of randomness will do.
 func coin() bool { return rand.Uint32()&1 == 0 }
 
 // AppendListHead implements codecs.Streamer.
@@ -87,7 +88,7 @@ func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
 	}
 	dst = append(dst, selfDescribed...)
 	dst = appendHead(dst, object, 4)
-	dst = appendPairs(dst, "kind", l.Kind, "apiVersion", l.APIVersion)
+	dst = appendTypeMeta(dst, l.Kind, l.APIVersion)
 	dst = appendString(dst, "metadata")
 	if n, head := mapHead(encoded); l.Custom && meta.Continue == "" {
 		dst = appendString(appendString(appendHead(dst, object, n+1), "continue"), "")

@@ -139,11 +139,11 @@ func (s *Signer) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, metaTime)
 	defer cancel()
-	said, err := s.client.Metadata(ctx, &v1alpha1.MetadataRequest{})
+	answer, err := s.client.Metadata(ctx, &v1alpha1.MetadataRequest{})
 	if err != nil {
 		return fmt.Errorf("asking for the longest life of its tokens: %w", err)
 	}
-	seconds := said.MaxTokenExpirationSeconds
+	seconds := answer.MaxTokenExpirationSeconds
 	if seconds < int64(MinAge/time.Second) {
 		return fmt.Errorf("max token life supported by external-jwt-signer (%ds) is less than acceptable (min %ds)", seconds, int64(MinAge/time.Second))
 	}

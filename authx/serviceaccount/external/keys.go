@@ -29,12 +29,12 @@ func (s *Signer) Run(ctx context.Context) error {
 			return nil
 		case err != nil:
 			if !failed {
-				s.cfg.Log.Error("the signer of service account tokens does not name its keys; those that it named last stay", "socket", s.cfg.Socket, "error", err)
+				s.cfg.Log.Error("cannot list the keys of the signer of service account tokens; the last ones stay in use", "socket", s.cfg.Socket, "error", err)
 			}
 			wait.Reset(failedPause)
 		default:
 			if failed {
-				s.cfg.Log.Info("the signer of service account tokens names its keys again", "socket", s.cfg.Socket)
+				s.cfg.Log.Info("the keys of the signer of service account tokens can be listed again", "socket", s.cfg.Socket)
 			}
 			wait.Reset(max(time.Second, time.Until(s.known.Load().until)))
 		}
@@ -83,7 +83,7 @@ func (s *Signer) answer(q *question) {
 	close(q.done)
 }
 
-// shown are the keys that others may find.
+// shown returns the keys that others may find.
 func (k *known) shown() []serviceaccount.Key {
 	shown := make([]serviceaccount.Key, 0, len(k.keys))
 	for _, key := range k.keys {
@@ -96,25 +96,25 @@ func (k *known) shown() []serviceaccount.Key {
 
 // fetch fetches the keys and checks the answer.
 func (s *Signer) fetch(ctx context.Context) (*known, error) {
-	said, err := s.client.FetchKeys(ctx, &v1alpha1.FetchKeysRequest{})
+	answer, err := s.client.FetchKeys(ctx, &v1alpha1.FetchKeysRequest{})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("while getting externally supported jwt signing keys: %w", err)
-	case said.RefreshHintSeconds <= 0:
-		return nil, fmt.Errorf("found invalid refresh hint (%ds)", said.RefreshHintSeconds)
-	case len(said.Keys) == 0:
+	case answer.RefreshHintSeconds <= 0:
+		return nil, fmt.Errorf("found invalid refresh hint (%ds)", answer.RefreshHintSeconds)
+	case len(answer.Keys) == 0:
 		return nil, errors.New("found no keys")
-	case len(said.Keys) > maxKeys:
-		return nil, fmt.Errorf("found %d keys, which is more than %d", len(said.Keys), maxKeys)
+	case len(answer.Keys) > maxKeys:
+		return nil, fmt.Errorf("found %d keys, which is more than %d", len(answer.Keys), maxKeys)
 	}
-	if err := said.DataTimestamp.CheckValid(); err != nil {
+	if err := answer.DataTimestamp.CheckValid(); err != nil {
 		return nil, fmt.Errorf("invalid data timestamp: %w", err)
 	}
 	k := &known{
-		at: said.DataTimestamp.AsTime(), hidden: map[string]bool{},
-		until: time.Now().Add(time.Duration(min(said.RefreshHintSeconds, maxHint)) * time.Second),
+		at: answer.DataTimestamp.AsTime(), hidden: map[string]bool{},
+		until: time.Now().Add(time.Duration(min(answer.RefreshHintSeconds, maxHint)) * time.Second),
 	}
-	for _, one := range said.Keys {
+	for _, one := range answer.Keys {
 		key, err := parse(one)
 		if err != nil {
 			return nil, err
@@ -130,24 +130,24 @@ func (s *Signer) fetch(ctx context.Context) (*known, error) {
 	return k, nil
 }
 
-func parse(said *v1alpha1.Key) (serviceaccount.Key, error) {
+func parse(k *v1alpha1.Key) (serviceaccount.Key, error) {
 	none := serviceaccount.Key{}
 	switch {
-	case said == nil:
+	case k == nil:
 		return none, errors.New("found nil public key")
-	case said.KeyId == "" || len(said.KeyId) > maxKeyID:
-		return none, fmt.Errorf("found invalid public key id %.100q", said.KeyId)
-	case len(said.Key) == 0:
+	case k.KeyId == "" || len(k.KeyId) > maxKeyID:
+		return none, fmt.Errorf("found invalid public key id %.100q", k.KeyId)
+	case len(k.Key) == 0:
 		return none, errors.New("found empty public key")
 	}
-	public, err := x509.ParsePKIXPublicKey(said.Key)
+	public, err := x509.ParsePKIXPublicKey(k.Key)
 	if err != nil {
 		return none, fmt.Errorf("while parsing external public keys: %w", err)
 	}
 	key, err := serviceaccount.NewKey(public)
 	if err != nil {
-		return none, fmt.Errorf("the public key %.100q: %w", said.KeyId, err)
+		return none, fmt.Errorf("the public key %.100q: %w", k.KeyId, err)
 	}
-	key.ID = said.KeyId
+	key.ID = k.KeyId
 	return key, nil
 }

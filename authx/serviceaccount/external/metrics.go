@@ -58,14 +58,14 @@ func (m *Metrics) dated(at time.Time) { m.dataAt.Set(float64(at.UnixNano()) / 1e
 
 func (m *Metrics) signed(err error) { m.signs.WithLabelValues(code(err)).Inc() }
 
-// code is the gRPC code of an error; errors that this side detected have a code of their own.
+// code returns the gRPC code of an error; errors that this side detected have a code of their own.
 func code(err error) string {
-	var said interface{ GRPCStatus() *status.Status }
+	var grpcError interface{ GRPCStatus() *status.Status }
 	switch {
 	case err == nil:
 		return codes.OK.String()
-	case errors.As(err, &said):
-		return said.GRPCStatus().Code().String()
+	case errors.As(err, &grpcError):
+		return grpcError.GRPCStatus().Code().String()
 	}
 	return "unknown-non-grpc"
 }

@@ -88,13 +88,13 @@ func text(tag []byte) value {
 
 func boolean(tag []byte) value {
 	return func(w *walk, i int) int {
-		said := byte(1)
+		truth := byte(1)
 		end := scan.Word(w.data, i, "true")
 		if end < 0 {
-			said, end = 0, scan.Word(w.data, i, "false")
+			truth, end = 0, scan.Word(w.data, i, "false")
 		}
 		if end >= 0 {
-			w.dst = append(append(w.dst, tag...), said)
+			w.dst = append(append(w.dst, tag...), truth)
 		}
 		return end
 	}

@@ -147,7 +147,7 @@ func (a answers) FetchKeys(ctx context.Context, _ *v1alpha1.FetchKeysRequest) (*
 		}
 	}
 	m.Hint = cmp.Or(m.Hint, 3600)
-	said := &v1alpha1.FetchKeysResponse{DataTimestamp: timestamppb.Now(), RefreshHintSeconds: m.Hint}
+	response := &v1alpha1.FetchKeysResponse{DataTimestamp: timestamppb.Now(), RefreshHintSeconds: m.Hint}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	for _, id := range a.s.ids {
@@ -155,12 +155,12 @@ func (a answers) FetchKeys(ctx context.Context, _ *v1alpha1.FetchKeysRequest) (*
 		if err != nil {
 			return nil, err
 		}
-		said.Keys = append(said.Keys, &v1alpha1.Key{KeyId: id, Key: der, ExcludeFromOidcDiscovery: m.Hidden[id]})
+		response.Keys = append(response.Keys, &v1alpha1.Key{KeyId: id, Key: der, ExcludeFromOidcDiscovery: m.Hidden[id]})
 	}
 	if m.Keys != nil {
-		said.Keys = append(said.Keys, m.Keys)
+		response.Keys = append(response.Keys, m.Keys)
 	}
-	return said, nil
+	return response, nil
 }
 
 func (a answers) Sign(_ context.Context, req *v1alpha1.SignJWTRequest) (*v1alpha1.SignJWTResponse, error) {
@@ -180,16 +180,16 @@ func (a answers) Sign(_ context.Context, req *v1alpha1.SignJWTRequest) (*v1alpha
 	if err != nil {
 		return nil, err
 	}
-	said := &v1alpha1.SignJWTResponse{Header: base64.RawURLEncoding.EncodeToString(text)}
+	response := &v1alpha1.SignJWTResponse{Header: base64.RawURLEncoding.EncodeToString(text)}
 	if m.Naked {
-		return said, nil
+		return response, nil
 	}
-	signature, err := sign(key, said.Header+"."+req.Claims)
-	said.Signature = base64.RawURLEncoding.EncodeToString(signature)
-	return said, err
+	signature, err := sign(key, response.Header+"."+req.Claims)
+	response.Signature = base64.RawURLEncoding.EncodeToString(signature)
+	return response, err
 }
 
-// sign is a signature of ES256.
+// sign returns a signature of ES256.
 func sign(key crypto.Signer, text string) ([]byte, error) {
 	digest := crypto.SHA256.New()
 	digest.Write([]byte(text))
