@@ -132,8 +132,8 @@ func wantLeft(t *testing.T, a importAnswer, want map[string]int64) {
 	t.Helper()
 	for _, l := range a.Left {
 		found := false
-		for says, n := range want {
-			if strings.HasPrefix(l.Why, says) {
+		for text, n := range want {
+			if strings.HasPrefix(l.Why, text) {
 				found = n == l.Keys
 			}
 		}
@@ -195,14 +195,14 @@ func TestImportRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := filepath.Join(t.TempDir(), "data")
-	for says, args := range map[string][]string{
+	for text, args := range map[string][]string{
 		"neither a SQLite database":            {filepath.Join(old, "note.txt")},
 		"server/db/state.db":                   {old},
 		"nor the URL of a source":              {filepath.Join(old, "none")},
 		"want kine+sqlite:FILE":                {"redis://user:secret@host/0"},
 		"which is not a certificate authority": {db, "--take-along", leaf},
 		"certificate that belongs to it":       {db, "--take-along", filepath.Join(old, "other")},
-		"nothing is known by this name":        {db, "--take-along", filepath.Join(old, "note.txt")},
+		"no file by this name is known":        {db, "--take-along", filepath.Join(old, "note.txt")},
 		"holds no private key":                 {db, "--service-account-key-file", filepath.Join(tlsDir, "client-ca.crt")},
 		"is not a file of at most 1048576":     {db, "--service-account-key-file", "/dev/zero"},
 		"it is not a regular file":             {"etcd-snapshot:" + pipe},
@@ -210,8 +210,8 @@ func TestImportRefused(t *testing.T) {
 		"--encryption-provider-config: ":       {db, "--encryption-provider-config", filepath.Join(old, "note.txt")},
 	} {
 		_, errOut, err := importInto(t, append(args, "--data-dir", data)...)
-		if err == nil || !strings.Contains(errOut, says) || strings.Contains(errOut, "secret@") || strings.Count(errOut, "\n") != 1 {
-			t.Errorf("%v: %v, %q, want %q", args, err, errOut, says)
+		if err == nil || !strings.Contains(errOut, text) || strings.Contains(errOut, "secret@") || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%v: %v, %q, want %q", args, err, errOut, text)
 		}
 	}
 	if _, err := os.Stat(data); !os.IsNotExist(err) {

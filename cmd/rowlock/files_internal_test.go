@@ -196,7 +196,7 @@ func TestLooseFiles(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	for mode, told := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o700: false, 0o640: true, 0o604: true, 0o620: true, 0o602: true, 0o666: true} {
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o700: false, 0o640: true, 0o604: true, 0o620: true, 0o602: true, 0o666: true} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -204,11 +204,11 @@ func TestLooseFiles(t *testing.T) {
 		flagfile.WarnLoose(slog.New(slog.NewTextHandler(&log, nil)), flagfile.New("--flag", path), flagfile.New("--link", link), flagfile.New("--none", path+".none"), flagfile.New("--unset", ""))
 		for _, flag := range []string{"--flag", "--link"} {
 			want := "flag=" + flag + " file=" + map[string]string{"--flag": path, "--link": link}[flag] + " mode=0" + strconv.FormatInt(int64(mode), 8)
-			if strings.Contains(log.String(), want) != told {
-				t.Errorf("%04o: want %q %v:\n%s", mode, want, told, &log)
+			if strings.Contains(log.String(), want) != warned {
+				t.Errorf("%04o: want %q %v:\n%s", mode, want, warned, &log)
 			}
 		}
-		if n := strings.Count(log.String(), "\n"); n != map[bool]int{true: 2}[told] {
+		if n := strings.Count(log.String(), "\n"); n != map[bool]int{true: 2}[warned] {
 			t.Errorf("%04o: %d lines:\n%s", mode, n, &log)
 		}
 	}

@@ -84,9 +84,9 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 	if err != nil {
 		return err
 	}
-	said := m.Say(o.now)
-	fmt.Fprintf(cmd.ErrOrStderr(), "# %s, read only\n", describe(said, m, revision))
-	w, err := window.Open(window.Config{Client: c, Revision: revision, Said: said})
+	moment := m.Describe(o.now)
+	fmt.Fprintf(cmd.ErrOrStderr(), "# %s, read only\n", describe(moment, m, revision))
+	w, err := window.Open(window.Config{Client: c, Revision: revision, Moment: moment})
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 	case command[0] == program:
 		command = command[1:]
 	}
-	err = o.child(cmd, w.Environment(os.Environ(), said), program, command)
+	err = o.child(cmd, w.Environment(os.Environ(), moment), program, command)
 	if closed := w.Close(); err == nil {
 		err = closed
 	}
@@ -109,11 +109,11 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 }
 
 // describe names the revision that is shown, and the moment that it was found by.
-func describe(said string, m moments.Moment, revision int64) string {
+func describe(moment string, m moments.Moment, revision int64) string {
 	if m.Revision > 0 {
-		return said
+		return moment
 	}
-	return fmt.Sprintf("%s: revision %d", said, revision)
+	return fmt.Sprintf("%s: revision %d", moment, revision)
 }
 
 // child runs a program and returns its exit code as an error.

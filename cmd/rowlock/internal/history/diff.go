@@ -60,7 +60,7 @@ Times are ` + moments.Forms + `.`,
 
 func (o *diffOptions) run(ctx context.Context, out io.Writer, args []string) (different bool, err error) {
 	if o.since != "" && (o.from != "" || o.to != "") {
-		return false, errors.New("--since goes without --from and --to")
+		return false, errors.New("--since excludes --from and --to")
 	}
 	if o.to != "" && o.from == "" {
 		return false, errors.New("--to: --from is missing")
@@ -116,9 +116,9 @@ func (o *diffOptions) between(ctx context.Context, c *cluster.Client, t cluster.
 		return "", err
 	}
 	if old == nil && now == nil {
-		return "", fmt.Errorf("%s: it was not there at either moment: %s; %s", t.Where(), from.Say(o.now), to.Say(o.now))
+		return "", fmt.Errorf("%s: it was not there at either moment: %s; %s", t.Where(), from.Describe(o.now), to.Describe(o.now))
 	}
-	return o.compare(t, old, now, from.Say(o.now), to.Say(o.now))
+	return o.compare(t, old, now, from.Describe(o.now), to.Describe(o.now))
 }
 
 // last compares the object before and after its newest write.
@@ -137,7 +137,7 @@ func (o *diffOptions) last(ctx context.Context, c *cluster.Client, t cluster.Tar
 	case err != nil:
 		return "", err
 	case len(list) == 0:
-		return "", fmt.Errorf("%s: nothing is known of it, now or in the past that is kept", t.Where())
+		return "", fmt.Errorf("%s: no state of it is kept, now or in the past", t.Where())
 	case len(list) == 1 && !first:
 		return "", fmt.Errorf("%s: the state before its last write is no longer kept", t.Where())
 	case len(list) == 1:

@@ -76,7 +76,7 @@ func (o *restoreOptions) run(ctx context.Context, args []string) error {
 	if r.At, err = revisions.At(ctx, c, m); err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
-	fmt.Fprintf(o.out, "To %s.\n\n", describe(m.Say(o.now), m, r.At))
+	fmt.Fprintf(o.out, "To %s.\n\n", describe(m.Describe(o.now), m, r.At))
 	p := plan.New()
 	if err := r.Plan(ctx, p); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (a keyFiles) place(place string) error {
 				return a.read(n.to, place)
 			}
 		}
-		return fmt.Errorf("%s: nothing is known by this name (a key of service accounts is given by --service-account-key-file)", place)
+		return fmt.Errorf("%s: no file by this name is known (a key of service accounts is given by --service-account-key-file)", place)
 	}
 	for _, dir := range []string{filepath.Join(place, "server", "tls"), filepath.Join(place, "tls"), place} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -202,7 +202,7 @@ func (a keyFiles) conflicts(dir string) error {
 			return err
 		}
 		if string(have) != string(a[name].text) {
-			return fmt.Errorf("--take-along: %s: the data directory has another %s already: take it away first, or give another --data-dir", a[name].from, name)
+			return fmt.Errorf("--take-along: %s: the data directory has another %s already: remove it first, or give another --data-dir", a[name].from, name)
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func checkNotWorldWritable(flag, dir string) error {
 		return nil // writing to the folder will report it
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("%s: everybody may write to the folder %s (mode %04o), and could put there what would then be taken for ours: name one that is yours alone", flag, dir, mode.Perm())
+		return fmt.Errorf("%s: all users may write to the folder %s (mode %04o), and could replace files that the import trusts: name one that only you may write to", flag, dir, mode.Perm())
 	}
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 )
 
 // wantBound wants an error that is a bound, and names it.
-func wantBound(t *testing.T, what string, err error, says string) {
+func wantBound(t *testing.T, what string, err error, text string) {
 	t.Helper()
 	var bound *remote.BoundError
-	if !errors.As(err, &bound) || !strings.Contains(err.Error(), says) {
-		t.Errorf("%s: the error is %v, want a bound with %q", what, err, says)
+	if !errors.As(err, &bound) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: the error is %v, want a bound with %q", what, err, text)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestSealed(t *testing.T) {
 		t.Errorf("a folder by the name of the file: %v", err)
 	}
 	if _, err := os.Stat(squatter); err != nil {
-		t.Errorf("what is somebody else's was taken away: %v", err)
+		t.Errorf("a file of another user was removed: %v", err)
 	}
 }
 

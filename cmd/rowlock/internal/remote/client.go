@@ -60,7 +60,7 @@ type Client struct {
 	notBefore time.Time // from Retry-After; it delays all requests
 }
 
-// New makes a client. Errors: a URL that is none.
+// New makes a client. It fails for an invalid URL.
 func New(cfg Config) (*Client, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -79,7 +79,7 @@ func New(cfg Config) (*Client, error) {
 	cfg.Index = cmp.Or(cfg.Index, 4<<30)
 	cfg.Agent = cmp.Or(cfg.Agent, "rowlock")
 	if cfg.Sleep == nil {
-		cfg.Sleep = sleep
+		cfg.Sleep = Sleep
 	}
 	return &Client{cfg: cfg, http: Staying(cmp.Or(cfg.HTTP, http.DefaultClient)), limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
 }
@@ -226,7 +226,8 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	return a.all()
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or fails when ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -93,15 +93,15 @@ func TestCount(t *testing.T) {
 		}
 		f.serve(maps, limited(text(one("ConfigMap", `,"continue":"t","remainingItemCount":40`)), text(configMaps("9", "", "x", "y"))))
 		f.serve(secrets, limited(tc.counts, text(one("Secret", ""))))
-		var told []remote.Progress
-		_, got, err := collect(t, f.client(t, nil), remote.Options{Count: true, Progress: func(p remote.Progress) { told = append(told, p) }})
+		var shown []remote.Progress
+		_, got, err := collect(t, f.client(t, nil), remote.Options{Count: true, Progress: func(p remote.Progress) { shown = append(shown, p) }})
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if len(told) != 3 || len(got.Sections()) != 2 {
-			t.Fatalf("%s: %+v", name, told)
+		if len(shown) != 3 || len(got.Sections()) != 2 {
+			t.Fatalf("%s: %+v", name, shown)
 		}
-		for i, p := range told {
+		for i, p := range shown {
 			if p.Objects != int64(i+1) || p.Total != tc.total || p.AtLeast != tc.atLeast || p.Of != 2 || p.Place != (i+2)/2 || p.Resource.Name != []string{"configmaps", "configmaps", "secrets"}[i] {
 				t.Errorf("%s: %+v", name, p)
 			}

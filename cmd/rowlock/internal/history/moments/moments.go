@@ -54,7 +54,7 @@ func Parse(text string, now time.Time) (Moment, error) {
 	return Moment{Time: t}, nil
 }
 
-var errForm = errors.New("no form that is known")
+var errForm = errors.New("unknown form")
 
 func parseTime(s string, now time.Time) (time.Time, error) {
 	if d, err := Duration(strings.TrimSpace(strings.TrimSuffix(s, "ago"))); err == nil {
@@ -125,8 +125,8 @@ func (m Moment) String() string {
 	return m.Time.UTC().Format(time.RFC3339Nano)
 }
 
-// Say returns the moment in words: "14:05:00 today (+01:00), 2 h ago", or "revision 1234".
-func (m Moment) Say(now time.Time) string {
+// Describe returns the moment in words: "14:05:00 today (+01:00), 2 h ago", or "revision 1234".
+func (m Moment) Describe(now time.Time) string {
 	if m.Revision > 0 {
 		return fmt.Sprintf("revision %d", m.Revision)
 	}
@@ -134,7 +134,7 @@ func (m Moment) Say(now time.Time) string {
 	return fmt.Sprintf("%s %s (%s), %s ago", t.Format("15:04:05"), Day(t, now), t.Format("Z07:00"), Ago(now.Sub(t)))
 }
 
-// Day is "today", "yesterday", or the date.
+// Day returns "today", "yesterday", or the date.
 func Day(t, now time.Time) string {
 	t = t.In(now.Location())
 	for i, word := range []string{"today", "yesterday"} {

@@ -47,8 +47,8 @@ func TestSay(t *testing.T) {
 		"2026-11-20T08:00:00Z": "09:00:00 2026-11-20 (+01:00), 3d5h ago", "12": "revision 12", "5s": "14:29:55 today (+01:00), 5s ago",
 	} {
 		m, err := moments.Parse(text, now)
-		if err != nil || m.Say(now) != want {
-			t.Errorf("%q is said as %q, %v; want %q", text, m.Say(now), err, want)
+		if err != nil || m.Describe(now) != want {
+			t.Errorf("%q is described as %q, %v; want %q", text, m.Describe(now), err, want)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *proxy) refuseRequest(w http.ResponseWriter, reason string) {
-	refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "this is a read-only view of the past, "+p.config.Said+": "+reason)
+	refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "this is a read-only view of the past, "+p.config.Moment+": "+reason)
 }
 
 // closed returns the reason to refuse a request; "" to forward it.
@@ -243,7 +243,7 @@ func one(body []byte) ([]byte, error) {
 func (p *proxy) absent(w http.ResponseWriter, info *request.Info) {
 	resource := named(info)
 	answer(w, metav1.Status{
-		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%s %q not found, %s", resource, info.Name, p.config.Said),
+		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%s %q not found, %s", resource, info.Name, p.config.Moment),
 		Details: &metav1.StatusDetails{Name: info.Name, Group: info.Group, Kind: info.Resource},
 	})
 }

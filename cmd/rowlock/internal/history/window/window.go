@@ -51,7 +51,7 @@ type Window struct {
 type Config struct {
 	Client   *cluster.Client
 	Revision int64
-	Said     string // the moment, for messages: "14:05:00 today"
+	Moment   string // the moment, for messages: "14:05:00 today"
 }
 
 // Open starts the server.
@@ -156,7 +156,7 @@ func certificate() (tls.Certificate, []byte, error) {
 
 // Environment returns the environment for a program that should see the past: it names the kubeconfig, and a cache
 // folder of its own, because kubectl's cache of the live server would be wrong.
-func (w *Window) Environment(environ []string, said string) []string {
+func (w *Window) Environment(environ []string, moment string) []string {
 	var kept []string
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
@@ -166,5 +166,5 @@ func (w *Window) Environment(environ []string, said string) []string {
 			kept = append(kept, e)
 		}
 	}
-	return append(kept, "KUBECONFIG="+w.Kubeconfig, "KUBECACHEDIR="+filepath.Join(w.Folder, "cache"), "ROWLOCK_AT="+said)
+	return append(kept, "KUBECONFIG="+w.Kubeconfig, "KUBECACHEDIR="+filepath.Join(w.Folder, "cache"), "ROWLOCK_AT="+moment)
 }

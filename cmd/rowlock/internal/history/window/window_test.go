@@ -60,7 +60,7 @@ func look(t *testing.T, cfg *rest.Config, at int64) (*window.Window, *rest.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := window.Open(window.Config{Client: c, Revision: at, Said: "then"})
+	w, err := window.Open(window.Config{Client: c, Revision: at, Moment: "then"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestOthersAreKeptOut(t *testing.T) {
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(cfg.Host, "https://"), &tls.Config{})
 	if err == nil {
 		conn.Close()
-		t.Error("the certificate is trusted by everybody")
+		t.Error("all clients trust the certificate")
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *copier) serve(ctx context.Context) error {
 	for { // a server may publish its resources a moment later
 		target, err := c.to.Discover(ctx)
 		if err != nil {
-			return fmt.Errorf("asking what the target serves: %w", err)
+			return fmt.Errorf("discovering what the target serves: %w", err)
 		}
 		c.target = target
 		missing := slices.ContainsFunc(c.from.Resources(), func(name string) bool {
@@ -52,7 +52,7 @@ func (c *copier) serve(ctx context.Context) error {
 		if !missing || time.Now().After(until) {
 			return nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := remote.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (c *copier) established(ctx context.Context, r remote.Resource, t *task, un
 			c.report.note(t, fmt.Sprintf("is not served after %s", c.o.Served))
 			return nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := remote.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -93,17 +93,6 @@ func (c *copier) established(ctx context.Context, r remote.Resource, t *task, un
 func split(resource string) (group, name string) {
 	name, group, _ = strings.Cut(resource, ".")
 	return group, name
-}
-
-func pause(ctx context.Context) error {
-	t := time.NewTimer(100 * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // plan records a namespace or a definition that exists, or would exist, in the target.

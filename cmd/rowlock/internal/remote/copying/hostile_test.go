@@ -49,7 +49,7 @@ func TestHostileSource(t *testing.T) {
 	wantDetail(t, r, copying.Failed, "configmaps", "?", `no object can have the name "?[2J"`)
 	wantDetail(t, r, copying.Failed, "configmaps", "real", "field not declared in schema")
 	if s.get(t, "/api/v1/namespaces/b/configmaps/lie") != nil {
-		t.Error("an object is where it says only to some that it is")
+		t.Error("an object is listed in a place that it does not name")
 	}
 	if s.get(t, "/apis/rbac.authorization.k8s.io/v1/clusterroles/odd%20name%3Fx=y%23z") == nil {
 		t.Error("a role with an unusual name was not copied")
@@ -116,7 +116,7 @@ func TestHostileTarget(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		ended  string // part of the error of the run; "": the object failed
-		told   string
+		detail string
 	}{
 		"no JSON":        {status(200, "<html>"), "", "makes no sense"},
 		"null":           {status(200, "null"), "", "makes no sense"},
@@ -151,7 +151,7 @@ func TestHostileTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantTotal(t, name, r, 0, 0, 0, 0, 0, 1)
-			wantDetail(t, r, copying.Failed, "configmaps", "x", c.told)
+			wantDetail(t, r, copying.Failed, "configmaps", "x", c.detail)
 			if n := len(r.Details[0].Reason); n > 2100 {
 				t.Errorf("the reason has %d bytes", n)
 			}

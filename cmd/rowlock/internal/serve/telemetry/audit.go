@@ -53,7 +53,7 @@ func (o *AuditFlags) AddTo(f *pflag.FlagSet) {
 	f.StringVar(&o.policy, "audit-policy-file", "", "audit policy: which requests are recorded, and how (default: none)")
 	f.StringVar(&o.path, "audit-log-path", "", "file for audit events; \"-\" is standard output")
 	f.StringVar(&o.format, "audit-log-format", "json", "form of the audit log: json")
-	f.IntVar(&o.maxAge, "audit-log-maxage", 0, "days that rotated audit logs are kept; 0 is for ever")
+	f.IntVar(&o.maxAge, "audit-log-maxage", 0, "days that rotated audit logs are kept; 0: forever")
 	f.IntVar(&o.maxBackup, "audit-log-maxbackup", 0, "rotated audit logs that are kept; 0 is all")
 	f.IntVar(&o.maxSize, "audit-log-maxsize", 0, "megabytes at which the audit log is rotated; 0 is 100")
 	f.BoolVar(&o.compress, "audit-log-compress", false, "compress rotated audit logs with gzip")
