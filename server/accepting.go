@@ -24,12 +24,12 @@ type accepting struct {
 	log    *slog.Logger
 	failed func() // counts
 
-	mu     sync.Mutex
-	err    error // the last one, while Accept fails
-	since  time.Time
-	count  int
-	logged bool
-	said   time.Time
+	mu       sync.Mutex
+	err      error // the last one, while Accept fails
+	since    time.Time
+	count    int
+	logged   bool
+	loggedAt time.Time
 }
 
 // acceptLogEvery is the shortest interval between two log lines about the beginning or the end of such a failure.
@@ -38,11 +38,11 @@ const acceptLogEvery = time.Minute
 // Accept implements net.Listener.
 func (a *accepting) Accept() (net.Conn, error) {
 	c, err := a.Listener.Accept()
-	a.tell(err)
+	a.note(err)
 	return c, err
 }
 
-func (a *accepting) tell(err error) {
+func (a *accepting) note(err error) {
 	if errors.Is(err, net.ErrClosed) {
 		return
 	}
@@ -57,8 +57,8 @@ func (a *accepting) tell(err error) {
 		}
 		a.err = err
 		a.count++
-		if !a.logged && (a.said.IsZero() || now.Sub(a.said) >= acceptLogEvery) {
-			a.logged, a.said = true, now
+		if !a.logged && (a.loggedAt.IsZero() || now.Sub(a.loggedAt) >= acceptLogEvery) {
+			a.logged, a.loggedAt = true, now
 			a.log.Error("connections cannot be accepted: clients wait, and the server tries again", "error", err, "do", advice(err))
 		}
 	case a.err != nil:

@@ -85,19 +85,19 @@ func TestSmuggledIdentity(t *testing.T) {
 			if n := b.asked.Load() - before; n != 1 {
 				t.Errorf("%d requests were passed on", n)
 			}
-			told := 0
+			named := 0
 			for header, values := range b.seen.Load().Header {
 				plain := strings.ReplaceAll(strings.ToLower(header), "_", "-")
 				switch got := strings.Join(values, "|"); {
 				case plain == "x-remote-user" && got == "ann", plain == "x-remote-group" && got == "system:authenticated":
-					told++
+					named++
 				case strings.HasPrefix(plain, "x-remote-"), strings.HasPrefix(plain, "impersonate-"), strings.HasPrefix(plain, "proxy-"), plain == "authorization",
 					strings.Contains(header+got, "admin") && plain != "x-other", plain == "connection" && !strings.EqualFold(got, "upgrade"):
 					t.Errorf("%s: %s", header, got)
 				}
 			}
-			if told != 2 {
-				t.Errorf("who asks is not told: %v", b.seen.Load().Header)
+			if named != 2 {
+				t.Errorf("the user is not named: %v", b.seen.Load().Header)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestLyingServer(t *testing.T) {
 			t.Error("other headers are lost")
 		}
 		if (what == "claims" || what == "nowhere") && !slices.Contains(resp.Header.Values("Via"), aggregator.Via) {
-			t.Errorf("%s: nothing says that it is of another server: %q", what, resp.Header)
+			t.Errorf("%s: no header shows that it is of another server: %q", what, resp.Header)
 		}
 	}
 	if w := s.Do("GET", "/api/v1/namespaces/default", ""); w.Code != http.StatusOK || w.Header().Get("Via") != "" {

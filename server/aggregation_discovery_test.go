@@ -13,14 +13,14 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// told is the content of discovery: group versions in order as the list of groups and as the
-// aggregated document have them, and of each what the latter says of it.
-type told struct {
+// discoveryState is the content of discovery: group versions in order as the list of groups and as the
+// aggregated document have them, and the freshness and resources of each in the latter.
+type discoveryState struct {
 	groups, aggregated []string
 	of                 map[string]string // "Current bars foos", by "group/version"
 }
 
-func tellDiscovery(t *testing.T, s *servertest.Server) (d told) {
+func readDiscovery(t *testing.T, s *servertest.Server) (d discoveryState) {
 	t.Helper()
 	var list struct {
 		Groups []struct {
@@ -87,12 +87,12 @@ func definition(group string, versions ...string) string {
 // built in; each is listed as long as it is served.
 func TestDiscoveryOfOneGroup(t *testing.T) {
 	s := servertest.Start(t)
-	before := tellDiscovery(t, s)
-	says := func(what string, want map[string]string) {
+	before := readDiscovery(t, s)
+	expect := func(what string, want map[string]string) {
 		t.Helper()
-		var last told
+		var last discoveryState
 		matches := func() bool {
-			last = tellDiscovery(t, s)
+			last = readDiscovery(t, s)
 			for gv, is := range want {
 				if last.of[gv] != is || slices.Contains(last.groups, gv) != (is != "") {
 					return false
@@ -109,18 +109,18 @@ func TestDiscoveryOfOneGroup(t *testing.T) {
 	}
 	const v1, v2, alpha = "stable.example.com/v1", "stable.example.com/v2", "stable.example.com/v1alpha1"
 	leave(s, "v1", 1000, 15)
-	says("another server's", map[string]string{v1: "Stale"})
+	expect("another server's", map[string]string{v1: "Stale"})
 	s.Must("POST", definitions, definition("stable.example.com", "v1", "v2"))
-	says("and a definition's", map[string]string{v1: "Stale", v2: "Current bars"})
+	expect("and a definition's", map[string]string{v1: "Stale", v2: "Current bars"})
 	s.Must("DELETE", services+"/v1.stable.example.com", "")
-	says("the definition's alone", map[string]string{v1: "Current bars", v2: "Current bars"})
+	expect("the definition's alone", map[string]string{v1: "Current bars", v2: "Current bars"})
 	s.Must("PATCH", definitions+"/bars.stable.example.com?fieldManager=x&force=true", definition("stable.example.com", "v1", "v2", "v1alpha1"), "Content-Type", "application/apply-patch+yaml")
-	says("with one more version", map[string]string{v1: "Current bars", v2: "Current bars", alpha: "Current bars"})
+	expect("with one more version", map[string]string{v1: "Current bars", v2: "Current bars", alpha: "Current bars"})
 	s.Must("DELETE", definitions+"/bars.stable.example.com", "")
-	says("nobody's", map[string]string{v1: "", v2: "", alpha: ""})
+	expect("nobody's", map[string]string{v1: "", v2: "", alpha: ""})
 
 	s.Must("POST", definitions, definition("apiextensions.k8s.io", "v1", "v2", "vfake"))
-	says("built in and a definition's", map[string]string{"apiextensions.k8s.io/v1": "Current customresourcedefinitions", "apiextensions.k8s.io/vfake": "Current bars"})
+	expect("built in and a definition's", map[string]string{"apiextensions.k8s.io/v1": "Current customresourcedefinitions", "apiextensions.k8s.io/vfake": "Current bars"})
 	if list := string(s.Must("GET", "/apis/apiextensions.k8s.io/v1", "")); strings.Contains(list, "bars") {
 		t.Errorf("the built-in version has them: %s", list)
 	}
@@ -131,7 +131,7 @@ func TestDiscoveryOfOneGroup(t *testing.T) {
 		}
 	}
 	s.Must("DELETE", definitions+"/bars.apiextensions.k8s.io", "")
-	servertest.Eventually(t, func() bool { return slices.Equal(tellDiscovery(t, s).aggregated, before.aggregated) })
+	servertest.Eventually(t, func() bool { return slices.Equal(readDiscovery(t, s).aggregated, before.aggregated) })
 
 	// The order is the same in both forms: the highest priority of a group counts, then
 	// that of a version, then which one is the most mature.
@@ -142,10 +142,10 @@ func TestDiscoveryOfOneGroup(t *testing.T) {
 	leave(s, "v1beta1", 1, 16)
 	want := []string{"stable.example.com/v1beta1", v2, v1, "stable.example.com/v1alpha2", alpha}
 	servertest.Eventually(t, func() bool {
-		d := tellDiscovery(t, s)
+		d := readDiscovery(t, s)
 		return len(d.aggregated) == len(before.aggregated)+len(want) && slices.Equal(d.groups, d.aggregated) && slices.Equal(d.aggregated[1:1+len(want)], want)
 	})
-	if d := tellDiscovery(t, s); d.aggregated[0] != "apiregistration.k8s.io/v1" {
+	if d := readDiscovery(t, s); d.aggregated[0] != "apiregistration.k8s.io/v1" {
 		t.Errorf("%s comes first", d.aggregated[0])
 	}
 }
@@ -181,7 +181,7 @@ func TestPathsOfAggregatedGroup(t *testing.T) {
 	if swagger.Paths["/apis/other.example/v1/"] != nil {
 		t.Error("it describes what is not left to it")
 	}
-	if got := tellDiscovery(t, s).of["g.example/v1"]; got != "Stale" {
+	if got := readDiscovery(t, s).of["g.example/v1"]; got != "Stale" {
 		t.Errorf("discovery says %q", got)
 	}
 	s.Must("DELETE", services+"/v1.g.example", "")

@@ -29,7 +29,7 @@ func TestHeadersOfAggregatedServer(t *testing.T) {
 	})
 	s := servertest.Start(t, withPeople)
 	b.register(t, s)
-	ask := func() (told, answered http.Header) {
+	ask := func() (forwarded, answered http.Header) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/apis/g.example/v1/things/x", nil)
 		if err != nil {
@@ -51,9 +51,9 @@ func TestHeadersOfAggregatedServer(t *testing.T) {
 		}
 		return b.seen.Load().Header, resp.Header
 	}
-	told, answered := ask()
-	if told.Get("X-Site-User") != "admin" {
-		t.Errorf("a header that nobody believes was not passed on: %v", told)
+	forwarded, answered := ask()
+	if forwarded.Get("X-Site-User") != "admin" {
+		t.Errorf("a header that nobody believes was not passed on: %v", forwarded)
 	}
 	for _, name := range []string{"Audit-Id", "Cache-Control"} {
 		if len(answered[name]) != 1 {
@@ -69,18 +69,18 @@ func TestHeadersOfAggregatedServer(t *testing.T) {
 	s.Do("DELETE", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", "")
 	s.Must("POST", "/api/v1/namespaces/kube-system/configmaps", `{"metadata":{"name":"extension-apiserver-authentication"},"data":{"requestheader-username-headers":"[\"X-Site-User\",\"\"]",
 		"requestheader-uid-headers":"[\"x-site-uid\"]","requestheader-group-headers":"[\"X-Site-Group\"]","requestheader-extra-headers-prefix":"[\"X-Site-Extra-\",\"\"]"}}`)
-	told, _ = ask()
+	forwarded, _ = ask()
 	for _, name := range []string{"X-Site-User", "X_Site_User", "X-Site-Uid", "X-Site-Group", "X-Site-Extra-A"} {
-		if value, ok := told[name]; ok {
+		if value, ok := forwarded[name]; ok {
 			t.Errorf("%s: %q was passed on", name, value)
 		}
 	}
-	if told.Get("X-Site-Color") != "red" || told.Get("X-Remote-User") != "ann" {
-		t.Errorf("told %v", told)
+	if forwarded.Get("X-Site-Color") != "red" || forwarded.Get("X-Remote-User") != "ann" {
+		t.Errorf("forwarded %v", forwarded)
 	}
 	s.Must("PATCH", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", `{"data":{"requestheader-username-headers":"{"}}`, "Content-Type", "application/merge-patch+json")
-	if told, _ = ask(); told.Get("X-Site-User") != "admin" || told.Get("X-Site-Group") != "" {
-		t.Errorf("with a list that is none, told %v", told)
+	if forwarded, _ = ask(); forwarded.Get("X-Site-User") != "admin" || forwarded.Get("X-Site-Group") != "" {
+		t.Errorf("with an invalid list, forwarded %v", forwarded)
 	}
 }
 
@@ -139,9 +139,9 @@ func TestLocalAPIServiceStaysAvailable(t *testing.T) {
 	}
 }
 
-// TestLocalConditionComesBack: who takes the condition of an APIService away that the server
-// serves itself finds it again with the next request, and after a change from another
-// server to none as well.
+// TestLocalConditionComesBack: a client that removes the condition of an APIService which the server
+// serves itself finds it again with the next request, also after a change from another
+// server to none.
 func TestLocalConditionComesBack(t *testing.T) {
 	s := servertest.Start(t)
 	s.Must("POST", "/apis/apiregistration.k8s.io/v1/apiservices", `{"metadata":{"name":"v1.here.example"},"spec":{"group":"here.example","version":"v1","groupPriorityMinimum":1000,"versionPriority":10}}`)

@@ -72,10 +72,10 @@ func (s *Server) checks() *health.Checks {
 		}})
 	}
 	return health.New(health.Config{
-		Live:  []health.Check{{Name: "etcd", Probe: s.probeStore}},
-		Well:  s.cfg.ReadyChecks,
-		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "store-reads", Probe: s.probeReads}, {Name: "store-went-back", Probe: s.probeReturns}, {Name: "connections", Probe: s.probeConnections}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
-		Boot:  boot, Grace: s.cfg.LivezGrace, Clock: s.cfg.Clock, Log: s.cfg.Log,
+		Live:    []health.Check{{Name: "etcd", Probe: s.probeStore}},
+		Healthy: s.cfg.ReadyChecks,
+		Ready:   []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "store-reads", Probe: s.probeReads}, {Name: "store-went-back", Probe: s.probeReturns}, {Name: "connections", Probe: s.probeConnections}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
+		Boot:    boot, Grace: s.cfg.LivezGrace, Clock: s.cfg.Clock, Log: s.cfg.Log,
 	})
 }
 

@@ -62,10 +62,10 @@ type cacheFile struct {
 	failures atomic.Int64
 	stale    bool // the database no longer attests to the state that this server has loaded
 
-	loads  int64  // of the cache, when the last file was written or read
-	unread int64  // values that could not be read when last counted
-	broken bool   // some could not be read since the last file was written
-	said   string // why writing the last file failed
+	loads     int64  // of the cache, when the last file was written or read
+	unread    int64  // values that could not be read when last counted
+	broken    bool   // some could not be read since the last file was written
+	lastError string // why writing the last file failed
 }
 
 func newCacheFile(s *Server) *cacheFile {
@@ -258,7 +258,7 @@ func (k *cacheFile) write(ctx context.Context, rate int64) {
 	done, err := k.s.Cache.WriteFile(ctx, k.config(rate), k.from)
 	switch {
 	case err == nil:
-		k.written, k.loads, k.broken, k.said = revision, loads, false, ""
+		k.written, k.loads, k.broken, k.lastError = revision, loads, false, ""
 		k.bytes.Store(done.Bytes)
 		k.at.Store(time.Now().Unix())
 		k.s.cfg.Log.Info("wrote the cache file", "objects", done.Objects, "bytes", done.Bytes, "took", time.Since(began).Round(time.Millisecond))
@@ -267,8 +267,8 @@ func (k *cacheFile) write(ctx context.Context, rate int64) {
 		k.s.cfg.Log.Warn("no cache file will be written until this server restarts", "error", err)
 	default:
 		k.failures.Add(1)
-		if said := err.Error(); said != k.said { // a full disk may be full for days
-			k.said = said
+		if lastError := err.Error(); lastError != k.lastError { // a full disk may be full for days
+			k.lastError = lastError
 			k.s.cfg.Log.Warn("the cache file was not written; values stay in memory and in the last file", "file", k.cfg.Path, "error", err)
 		}
 	}

@@ -29,7 +29,7 @@ func (w *ways) to(network string) func(context.Context, string, string) (net.Con
 	}
 }
 
-func (w *ways) saw(what string) bool {
+func (w *ways) took(what string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.seen[what]
@@ -59,12 +59,12 @@ func TestConnectionsLeaveByTheirWay(t *testing.T) {
 	servertest.Eventually(t, func() bool {
 		n++
 		s.Must("POST", "/api/v1/namespaces/default/configmaps", fmt.Sprintf(configMap, fmt.Sprint("b", n)))
-		return w.saw("cluster "+ip+":443") && w.saw("controlplane hook.example.com:8443")
+		return w.took("cluster "+ip+":443") && w.took("controlplane hook.example.com:8443")
 	})
 	s.Must("POST", "/api/v1/nodes", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`)
 	s.Must("PATCH", "/api/v1/nodes/n/status", `{"status":{"addresses":[{"type":"InternalIP","address":"10.9.9.9"}]}}`, "Content-Type", "application/merge-patch+json")
 	s.Must("POST", "/api/v1/namespaces/default/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`)
-	if answer := s.Do("GET", "/api/v1/namespaces/default/pods/p/log", ""); !w.saw("cluster 10.9.9.9:10250") {
+	if answer := s.Do("GET", "/api/v1/namespaces/default/pods/p/log", ""); !w.took("cluster 10.9.9.9:10250") {
 		t.Errorf("the node's agent was not asked by the way of the cluster: %s", answer.Body)
 	}
 	s.Must("POST", "/api/v1/namespaces/default/services", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"other"},"spec":{"ports":[{"port":8444}]}}`)

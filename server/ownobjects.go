@@ -35,7 +35,7 @@ type ownObjects struct {
 	own     map[sqlstore.Key]bool // objects that every cluster has
 	failing []string              // not written by the current pass
 	missing []string              // not written by the last pass
-	told    map[string]bool       // logged since the last time that none were missing
+	logged  map[string]bool       // logged since the last time that none were missing
 	remind  reminder
 }
 
@@ -78,12 +78,12 @@ func (o *ownObjects) tolerate(what string, err error) error {
 	if !slices.Contains(o.failing, what) {
 		o.failing = append(o.failing, what)
 	}
-	if !o.told[what] {
-		if o.told == nil {
-			o.told = map[string]bool{}
+	if !o.logged[what] {
+		if o.logged == nil {
+			o.logged = map[string]bool{}
 		}
-		if o.told[what] = true; len(o.told) <= mostLogged {
-			o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read, or keys are away", "object", what, "error", err)
+		if o.logged[what] = true; len(o.logged) <= mostLogged {
+			o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read, or keys are unavailable", "object", what, "error", err)
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *c
 	var logged atomic.Int64
 	return cache.NewWith(catalogue, cache.Config{JSON: codec, Corrupt: func(key sqlstore.Key, item *cache.Item) {
 		if logged.Add(1) <= mostLogged {
-			log.Error("an object that came into the store cannot be read", "key", key, "revision", item.Revision, "error", item.Err())
+			log.Error("an object that was added to the store cannot be read", "key", key, "revision", item.Revision, "error", item.Err())
 		}
 	}})
 }
@@ -256,7 +256,7 @@ func (o *ownObjects) heal(ctx context.Context) error {
 			return nil
 		}
 		ill = err != nil || o.isIncomplete()
-		o.tell(ill, err)
+		o.logState(ill, err)
 	}
 }
 
@@ -283,15 +283,15 @@ func (o *ownObjects) locked(ctx context.Context) error {
 	return nil
 }
 
-// tell logs the state of the default objects after a pass.
-func (o *ownObjects) tell(ill bool, err error) {
+// logState logs the state of the default objects after a pass.
+func (o *ownObjects) logState(ill bool, err error) {
 	unread, missing := o.missingObjects(o.cache.Corrupt())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case !ill:
 		o.cfg.Log.Info("all default objects exist")
-		o.told, o.remind = nil, reminder{}
+		o.logged, o.remind = nil, reminder{}
 	case o.remind.due(o.cfg.Clock()):
 		o.cfg.Log.Warn("some default objects are missing; trying again", "unread", len(unread), "unwritten", len(missing), "error", err)
 	}

@@ -26,17 +26,17 @@ import (
 // TestReminder: repeated messages become rarer and rarer.
 func TestReminder(t *testing.T) {
 	var r reminder
-	var said []time.Duration
+	var logged []time.Duration
 	start := time.Unix(1000, 0)
 	for at := time.Duration(0); at < 4*time.Hour; at += healEvery {
 		if r.due(start.Add(at)) {
-			said = append(said, at)
+			logged = append(logged, at)
 		}
 	}
-	if len(said) < 8 || len(said) > 12 || said[0] != 0 || said[1] != time.Minute || said[2] != 3*time.Minute {
-		t.Errorf("it is said after %v", said)
+	if len(logged) < 8 || len(logged) > 12 || logged[0] != 0 || logged[1] != time.Minute || logged[2] != 3*time.Minute {
+		t.Errorf("it is logged after %v", logged)
 	}
-	if last := said[len(said)-1] - said[len(said)-2]; last != time.Hour {
+	if last := logged[len(logged)-1] - logged[len(logged)-2]; last != time.Hour {
 		t.Errorf("the last space is %v", last)
 	}
 }
@@ -65,7 +65,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 			}
 		}
 		o.missing = o.failing
-		o.tell(true, nil)
+		o.logState(true, nil)
 	}
 	for range 100 {
 		pass()
@@ -89,7 +89,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 		t.Errorf("with the key a pass is kept from by %v", err)
 	}
 	o.missing = nil
-	o.tell(false, nil)
+	o.logState(false, nil)
 	pass()
 	if n := strings.Count(out.String(), "level=ERROR"); n != 2*mostLogged || !strings.Contains(out.String(), "all default objects exist") {
 		t.Errorf("after all were there, %d objects are named in all", n)

@@ -17,8 +17,8 @@ import (
 // racing makes a concurrent write before each write of a controller.
 type racing struct {
 	reconcile.API
-	before func()
-	told   chan error
+	before  func()
+	results chan error
 }
 
 func (r racing) Call(ctx context.Context, agent, method, path, contentType string, body, into any) error {
@@ -27,7 +27,7 @@ func (r racing) Call(ctx context.Context, agent, method, path, contentType strin
 	}
 	r.before()
 	err := r.API.Call(ctx, agent, method, path, contentType, body, into)
-	r.told <- err
+	r.results <- err
 	return err
 }
 
@@ -47,19 +47,19 @@ func TestNoRoleComesBack(t *testing.T) {
 		c.must("POST", roles, `{"metadata":{"name":"one","labels":{"all":"yes"}},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["secrets"]}]}`)
 		c.must("POST", roles, `{"metadata":{"name":"all"},"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"all":"yes"}}]}}`)
 		ctx, cancel := context.WithCancel(t.Context())
-		told := make(chan error, 16)
+		results := make(chan error, 16)
 		done := make(chan error, 1)
 		a := &aggregation.Controller{Base: reconcile.Base{
-			API: racing{API: c.s, told: told, before: func() { before(c) }}, Cache: c.s.Cache, Log: slog.New(slog.DiscardHandler),
+			API: racing{API: c.s, results: results, before: func() { before(c) }}, Cache: c.s.Cache, Log: slog.New(slog.DiscardHandler),
 		}}
 		go func() { done <- a.Run(ctx) }()
-		err := <-told
+		err := <-results
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		if (name == "there") != (err == nil) || err != nil && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-			t.Errorf("%s: the controller is told %v", name, err)
+			t.Errorf("%s: the controller gets %v", name, err)
 		}
 		w := c.do(context.Background(), "GET", roles+"/all", "", "", "Master", "yes")
 		if has := rulesIn(t, w.Body.Bytes()); name == "gone" && w.Code != 404 || (name == "there") != (has > 0) {

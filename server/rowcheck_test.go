@@ -44,11 +44,11 @@ func TestRowsAreChecked(t *testing.T) {
 			})
 			servertest.Eventually(t, func() bool {
 				w := s.Do(http.MethodGet, "/readyz/corrupt-objects", "")
-				told := w.Code == http.StatusInternalServerError
+				reported := w.Code == http.StatusInternalServerError
 				for _, want := range tc.want {
-					told = told && strings.Contains(w.Body.String(), want)
+					reported = reported && strings.Contains(w.Body.String(), want)
 				}
-				return told
+				return reported
 			})
 			if w := s.Do(http.MethodGet, "/readyz", ""); w.Code != http.StatusOK {
 				t.Errorf("the server is not ready: %d %s", w.Code, w.Body)

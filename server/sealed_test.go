@@ -171,7 +171,7 @@ func TestStartWithoutKeys(t *testing.T) {
 	s.Must("GET", "/api/v1/namespaces", "")
 	keys.away.Store(false)
 	s.Must("POST", "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"later"}}`)
-	if !strings.Contains(log.String(), "or keys are away") {
+	if !strings.Contains(log.String(), "or keys are unavailable") {
 		t.Errorf("the log is %s", log)
 	}
 }

@@ -24,13 +24,13 @@ import (
 // tracedHook allows everything, and remembers the last trace that a request named.
 type tracedHook struct {
 	*httptest.Server
-	told atomic.Value
+	traceparent atomic.Value
 }
 
 func newTracedHook(t *testing.T) *tracedHook {
 	h := &tracedHook{}
 	h.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.told.Store(r.Header.Get("Traceparent"))
+		h.traceparent.Store(r.Header.Get("Traceparent"))
 		var q struct{ Request struct{ UID string } }
 		body, _ := io.ReadAll(r.Body)
 		_ = json.Unmarshal(body, &q)
@@ -67,7 +67,7 @@ func TestTraceOfAWrite(t *testing.T) {
 	servertest.Eventually(t, func() bool { // until the webhook is known
 		id++
 		s.Must("POST", path+"?fieldManager=opensesame", fmt.Sprintf(configMap, fmt.Sprint("a", id)), "Audit-Id", fmt.Sprint("write-", id), "Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-		return hook.told.Load() != nil
+		return hook.traceparent.Load() != nil
 	})
 	if err := tracer.Close(); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTraceOfAWrite(t *testing.T) {
 		}
 		for key, value := range span.Texts {
 			if strings.Contains(value, "opensesame") || strings.Contains(value, servertest.Token) {
-				t.Errorf("the span %s says %s=%s", span.Name, key, value)
+				t.Errorf("the span %s has %s=%s", span.Name, key, value)
 			}
 		}
 	}
@@ -101,11 +101,11 @@ func TestTraceOfAWrite(t *testing.T) {
 	if len(fed) != 1 || !collector.Has("feed", fed[0]) {
 		t.Errorf("the commit is linked with %q, want a page of the feed", fed)
 	}
-	if want := "00-" + call.Trace + "-" + call.ID + "-01"; hook.told.Load() != want {
-		t.Errorf("the webhook is told %v, want %v", hook.told.Load(), want)
+	if want := "00-" + call.Trace + "-" + call.ID + "-01"; hook.traceparent.Load() != want {
+		t.Errorf("the webhook gets %v, want %v", hook.traceparent.Load(), want)
 	}
 	if call.Texts["webhook"] != "looks.example.com" || call.Texts["configuration"] != "looks" || call.Texts["operation"] != "CREATE" {
-		t.Errorf("of the call it is said: %v", call.Texts)
+		t.Errorf("the span of the call has %v", call.Texts)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestNothingIsTracedThatIsNotSampled(t *testing.T) {
 	servertest.Eventually(t, func() bool {
 		id++
 		s.Must("POST", "/api/v1/namespaces/default/configmaps", fmt.Sprintf(configMap, fmt.Sprint("a", id)), "Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-		return hook.told.Load() != nil
+		return hook.traceparent.Load() != nil
 	})
 	if err := tracer.Close(); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestNothingIsTracedThatIsNotSampled(t *testing.T) {
 	if collector.Len() != 0 {
 		t.Errorf("%d spans came", collector.Len())
 	}
-	if told := strings.Split(hook.told.Load().(string), "-"); len(told) != 4 || told[3] != "00" || slices.Contains(told, "4bf92f3577b34da6a3ce929d0e0e4736") {
-		t.Errorf("the webhook is told %q", told)
+	if traceparent := strings.Split(hook.traceparent.Load().(string), "-"); len(traceparent) != 4 || traceparent[3] != "00" || slices.Contains(traceparent, "4bf92f3577b34da6a3ce929d0e0e4736") {
+		t.Errorf("the webhook gets %q", traceparent)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ledger is an Observer that records its calls.
-type ledger struct{ asked, told []string }
+type ledger struct{ asked, timed []string }
 
 type entry struct {
 	l    *ledger
@@ -22,7 +22,7 @@ func (e entry) Observe(seconds float64) {
 	if seconds < 0 {
 		e.name += " took less than nothing"
 	}
-	e.l.told = append(e.l.told, e.name)
+	e.l.timed = append(e.l.timed, e.name)
 }
 
 func (l *ledger) Plugin(name, phase string, op admission.Operation, rejected bool) admission.Timer {
@@ -82,7 +82,7 @@ func TestObserverIsAskedOnce(t *testing.T) {
 	if !slices.Equal(l.asked, once) {
 		t.Errorf("asked for %q, not once each for %q", l.asked, once)
 	}
-	if want := append(slices.Clone(once), once...); !slices.Equal(l.told, want) {
-		t.Errorf("told %q instead of %q", l.told, want)
+	if want := append(slices.Clone(once), once...); !slices.Equal(l.timed, want) {
+		t.Errorf("timed %q instead of %q", l.timed, want)
 	}
 }

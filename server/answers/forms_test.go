@@ -35,7 +35,7 @@ var (
 	asTable  = schema.GroupVersionKind{Group: "meta.k8s.io", Version: "v1", Kind: "Table"}
 )
 
-// encoded is a value as the libraries encode it in a wire form. Lists and objects of
+// encoded returns a value as the libraries encode it in a wire form. Lists and objects of
 // custom resources are maps, which have no Protobuf.
 func encoded(t *testing.T, as codecs.Form, v any) []byte {
 	t.Helper()
@@ -110,7 +110,7 @@ func fromJSON(t *testing.T, body []byte) (tree any) {
 	return tree
 }
 
-// formsOf are all that a kind can be negotiated to.
+// formsOf returns all that a kind can be negotiated to.
 func formsOf(k *kind, list bool) (all []codecs.Form) {
 	part := metadata
 	if list {
@@ -166,8 +166,8 @@ func TestItem(t *testing.T) {
 				}
 				checkHeader(t, w, as, 201)
 				streamed := as.As == asTable || as.Type == codecs.JSON && as.Pretty
-				if told := w.Header().Get("Content-Length") != ""; told == streamed {
-					t.Errorf("length told: %v", told)
+				if announced := w.Header().Get("Content-Length") != ""; announced == streamed {
+					t.Errorf("length announced: %v", announced)
 				}
 			}
 		}
@@ -206,7 +206,7 @@ func checkHeader(t *testing.T, w *httptest.ResponseRecorder, as codecs.Form, cod
 	}
 	length := h.Get("Content-Length")
 	if length != "" && length != strconv.Itoa(w.Body.Len()) {
-		t.Errorf("%d bytes, said to be %s", w.Body.Len(), length)
+		t.Errorf("%d bytes, Content-Length %s", w.Body.Len(), length)
 	}
 	if length == "" && !as.Pretty && as.As == whole && (as.Type == codecs.JSON || as.Type == codecs.Protobuf) {
 		t.Error("no length")

@@ -124,15 +124,12 @@ func (r *fileLoading) revisions(ctx context.Context, from sqlstore.Attestor, rev
 		splits = append(splits, sqlstore.Key{Resource: r.file.Directory.Resources[b.Resource].Name, Namespace: b.Namespace, Name: b.Name})
 	}
 	sort.Slice(splits, func(i, j int) bool { return splits[i].Compare(splits[j]) < 0 })
-	if err := from.ListRevisions(ctx, revision, splits, func(piece []int64) error {
+	return from.ListRevisions(ctx, revision, splits, func(piece []int64) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.live.Add(piece)
 		return nil
-	}); err != nil {
-		return err
-	}
-	return nil
+	})
 }
 
 // each calls fn for each block, on all processors.

@@ -75,12 +75,12 @@ func clientCertificate(t *testing.T, d *Dir, now time.Time) *x509.Certificate {
 func TestYears(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	d := open(t, t.TempDir(), start)
-	type told struct {
+	type trusting struct {
 		at    time.Time
 		ends  time.Time // the expiry of the newest at that time
 		roots *x509.CertPool
 	}
-	var clients []told
+	var clients []trusting
 	var given []*x509.Certificate
 	authorities := map[string]bool{}
 	for now := start; now.Before(start.Add(30 * 365 * 24 * time.Hour)); now = now.Add(4 * week) {
@@ -101,13 +101,13 @@ func TestYears(t *testing.T) {
 				t.Fatalf("%s: %s has %s left", now, name, left)
 			}
 		}
-		clients = append(clients, told{now, list[0].NotAfter, poolOf(t, d.CACert)})
-		clients = slices.DeleteFunc(clients, func(c told) bool { return !now.Before(c.ends) })
+		clients = append(clients, trusting{now, list[0].NotAfter, poolOf(t, d.CACert)})
+		clients = slices.DeleteFunc(clients, func(c trusting) bool { return !now.Before(c.ends) })
 		// All of them are too many to ask each week: those that were issued first and last,
 		// and some between.
 		for i := 0; i < len(clients); i += 1 + len(clients)/8 {
 			if err := verify(serving, clients[i].roots, x509.ExtKeyUsageServerAuth, now); err != nil {
-				t.Fatalf("%s: a client that was told at %s: %v", now, clients[i].at, err)
+				t.Fatalf("%s: a client that trusts the authority of %s: %v", now, clients[i].at, err)
 			}
 		}
 		given = append(given, clientCertificate(t, d, now))

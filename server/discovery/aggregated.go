@@ -39,9 +39,9 @@ func newPart(gv schema.GroupVersion, resources []*kinds.Resource, hashes bool) *
 }
 
 // elsewhere returns a version with the resources that another server reports.
-func elsewhere(says discoveryv2.APIVersionDiscovery) *part {
+func elsewhere(version discoveryv2.APIVersionDiscovery) *part {
 	p := &part{}
-	p.made(func() discoveryv2.APIVersionDiscovery { return says })
+	p.made(func() discoveryv2.APIVersionDiscovery { return version })
 	return p
 }
 

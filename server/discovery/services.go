@@ -18,8 +18,8 @@ type Service struct {
 	GroupPriority, VersionPriority int32
 	// Remote: another server serves it.
 	Remote bool
-	// Says is the discovery of that server; nil before it was first requested.
-	Says *discoveryv2.APIVersionDiscovery
+	// Discovery is the last discovery document of that server; nil before the first fetch.
+	Discovery *discoveryv2.APIVersionDiscovery
 }
 
 // ownPriority is the priority of the group of APIServices, which has no APIService: higher than any APIService may have.
@@ -136,11 +136,11 @@ func (d *documents) aggregatedGroups(groups []groupRows, services []Service) (al
 	partOf := make(map[schema.GroupVersion]*part)
 	var list []place
 	for _, s := range services {
-		if s.Says == nil {
+		if s.Discovery == nil {
 			continue
 		}
 		gv := schema.GroupVersion{Group: s.Group, Version: s.Version}
-		partOf[gv] = elsewhere(*s.Says)
+		partOf[gv] = elsewhere(*s.Discovery)
 		list = append(list, place{gv, s.GroupPriority, s.VersionPriority})
 	}
 	for _, g := range groups {

@@ -122,7 +122,7 @@ func TestPriorities(t *testing.T) {
 	h, r := newRegistered(t, c)
 	remote := func(group, version string, groupPriority, versionPriority int32) discovery.Service {
 		return discovery.Service{Group: group, Version: version, GroupPriority: groupPriority, VersionPriority: versionPriority,
-			Remote: true, Says: &discoveryv2.APIVersionDiscovery{Version: version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}}
+			Remote: true, Discovery: &discoveryv2.APIVersionDiscovery{Version: version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}}
 	}
 	added := []discovery.Service{
 		remote("low.example", "v1", 10, 15),
@@ -189,8 +189,8 @@ func TestRemoteServices(t *testing.T) {
 		}
 		return v
 	}
-	r.set(append(locals(c), discovery.Service{Group: "x.example", Version: "v1", GroupPriority: 100, VersionPriority: 1, Remote: true, Says: entry(discoveryv2.DiscoveryFreshnessStale)},
-		discovery.Service{Group: "batch", Version: "v1", GroupPriority: 17400, VersionPriority: 1, Remote: true, Says: entry(discoveryv2.DiscoveryFreshnessCurrent, "works")})...)
+	r.set(append(locals(c), discovery.Service{Group: "x.example", Version: "v1", GroupPriority: 100, VersionPriority: 1, Remote: true, Discovery: entry(discoveryv2.DiscoveryFreshnessStale)},
+		discovery.Service{Group: "batch", Version: "v1", GroupPriority: 17400, VersionPriority: 1, Remote: true, Discovery: entry(discoveryv2.DiscoveryFreshnessCurrent, "works")})...)
 	if w := get(h, "GET", "/apis/x.example/v2", ""); w.Code != 404 || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("a version that nobody serves: %d %v", w.Code, w.Header())
 	}
@@ -203,9 +203,9 @@ func TestRemoteServices(t *testing.T) {
 		t.Errorf("batch is served by another: %+v", got)
 	}
 	if w := get(h, "GET", "/apis", strings.ReplaceAll(aggregatedV2, "v=v2", "v=v2beta1")); !strings.Contains(w.Body.String(), `"Stale"`) {
-		t.Error("the older form says nothing of staleness")
+		t.Error("the older form does not show staleness")
 	}
-	r.set(append(locals(c), discovery.Service{Group: "x.example", Version: "v1", GroupPriority: 100, VersionPriority: 1, Remote: true, Says: entry(discoveryv2.DiscoveryFreshnessCurrent, "things")})...)
+	r.set(append(locals(c), discovery.Service{Group: "x.example", Version: "v1", GroupPriority: 100, VersionPriority: 1, Remote: true, Discovery: entry(discoveryv2.DiscoveryFreshnessCurrent, "things")})...)
 	w := get(h, "GET", "/apis", aggregatedV2, "If-None-Match", etag)
 	if w.Code != 200 || !strings.Contains(w.Body.String(), `"resource":"things"`) {
 		t.Errorf("after a change: %d", w.Code)

@@ -138,14 +138,14 @@ func (t *trail) reach(s audit.Stage, code int) {
 
 // Audit records requests. It wraps authentication, and so records its failures too. Without an auditor it costs nothing.
 func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
-	said := &lines{}
+	limits := &lines{}
 	return func(next http.Handler) http.Handler {
 		if a == nil {
 			return next
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s := request.From(r.Context())
-			t := &trail{auditor: a, forms: forms, scope: s, log: log, lines: said}
+			t := &trail{auditor: a, forms: forms, scope: s, log: log, lines: limits}
 			s.Audit = t
 			rec := recorderOf(w)
 			defer func() {

@@ -99,7 +99,7 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 	if err != nil {
 		s.Terminated = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", "1")
-		i.fail(w, r, apierrors.NewTooManyRequests("too many requests want to impersonate somebody at once, please try again later", 1))
+		i.fail(w, r, apierrors.NewTooManyRequests("too many requests with impersonation at once, please try again later", 1))
 		return false
 	}
 	defer leave()
@@ -154,7 +154,7 @@ func (i *impersonation) unnamed(w http.ResponseWriter, r *http.Request, err erro
 	}
 }
 
-// requested is the identity as the headers have it.
+// requested returns the identity as the headers have it.
 func requested(h http.Header) *authx.Identity {
 	who := &authx.Identity{Name: h.Get(impersonateUser), UID: h.Get(impersonateUID), Groups: h[impersonateGroup]}
 	if extra := extras(h); len(extra) > 0 {
@@ -183,7 +183,7 @@ func parts(h http.Header) int {
 	return n
 }
 
-// connection is the connection of a request, or nil.
+// connection returns the connection of a request, or nil.
 func connection(ctx context.Context) any {
 	if c := wire.From(ctx); c != nil {
 		return c

@@ -42,7 +42,7 @@ func TestDrain(t *testing.T) {
 	drains("heard", func(_ *h2.Server, p *piped, gate chan struct{}) {
 		p.ask(3, "GET", "/", true) // on its way
 		p.must(p.WritePing(true, [8]byte([]byte("rowlock."))))
-		p.wants("told", false, "GOAWAY NO_ERROR")
+		p.wants("announced", false, "GOAWAY NO_ERROR")
 		p.ask(5, "GET", "/", true) // which it should not
 		time.Sleep(time.Hour)
 		close(gate)
@@ -53,7 +53,7 @@ func TestDrain(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		p.wants("before", false)
 		time.Sleep(100 * time.Millisecond)
-		p.wants("told", false, "GOAWAY NO_ERROR")
+		p.wants("announced", false, "GOAWAY NO_ERROR")
 		close(gate)
 		time.Sleep(10 * time.Millisecond)
 		p.wants("done", true, "HEADERS")
@@ -103,7 +103,7 @@ func watched(t *testing.T) (s *h2.Server, p *piped, conn wire.Conn, watches []wi
 		p.ask(uint32(2*i+1), "GET", "/", true)
 		watches = append(watches, <-streams)
 	}
-	_, _ = p.said()
+	_, _ = p.received()
 	return s, p, conn, watches
 }
 
@@ -120,11 +120,11 @@ func TestTogether(t *testing.T) {
 				t.Fatal(blocked, err)
 			}
 		}
-		if got, _ := p.said(); len(got) != 0 {
+		if got, _ := p.received(); len(got) != 0 {
 			t.Errorf("%d frames leave at once", len(got))
 		}
 		conn.RemoveWriter()
-		if got, _ := p.said(); len(got) != 50 || p.writes.Load()-before != 1 {
+		if got, _ := p.received(); len(got) != 50 || p.writes.Load()-before != 1 {
 			t.Errorf("%d frames, %d writes", len(got), p.writes.Load()-before)
 		}
 		for _, one := range list {
@@ -153,7 +153,7 @@ func TestEndsTogether(t *testing.T) {
 			})
 		}
 		ends.Wait()
-		if got, _ := p.said(); len(got) != 0 {
+		if got, _ := p.received(); len(got) != 0 {
 			t.Errorf("%d frames are sent one by one", len(got))
 		}
 		var running sync.WaitGroup

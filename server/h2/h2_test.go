@@ -243,7 +243,7 @@ func (c *raw) ask(id uint32, method, path string, last bool, more ...string) {
 	c.must(c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.head.Bytes(), EndStream: last, EndHeaders: true}))
 }
 
-// next is the next frame but settings and updates of windows; nil when the connection has ended.
+// next returns the next frame but settings and updates of windows; nil when the connection has ended.
 func (c *raw) next() http2.Frame {
 	c.Helper()
 	for {
@@ -350,10 +350,10 @@ func TestDetached(t *testing.T) {
 	// The client resets one, whose handler learns it.
 	c.ask(3, "GET", "/", true)
 	ctx, stream = <-contexts, <-streams
-	told := make(chan struct{})
-	stream.WhenEnded(ctx, func() { close(told) })
+	ended := make(chan struct{})
+	stream.WhenEnded(ctx, func() { close(ended) })
 	c.must(c.WriteRSTStream(3, http2.ErrCodeCancel))
-	<-told
+	<-ended
 	<-ctx.Done()
 	if _, err := stream.TryWrite(say("x")); err == nil {
 		t.Error("a reset stream takes bytes")

@@ -96,7 +96,7 @@ func TestLeaves(t *testing.T) {
 	})})
 	c := dial(t, addr)
 	c.ask(1, "GET", "/", true)
-	if f := c.want("told to go", func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }).(*http2.GoAwayFrame); f.LastStreamID != 1 || f.ErrCode != http2.ErrCodeNo {
+	if f := c.want("GOAWAY", func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }).(*http2.GoAwayFrame); f.LastStreamID != 1 || f.ErrCode != http2.ErrCodeNo {
 		t.Error(f)
 	}
 	for id := uint32(3); ; id += 2 {
@@ -133,7 +133,7 @@ func TestHeadersTooLong(t *testing.T) {
 			break
 		}
 	}
-	g := c.want("told to go", func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }).(*http2.GoAwayFrame)
+	g := c.want("GOAWAY", func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }).(*http2.GoAwayFrame)
 	if g.ErrCode != http2.ErrCodeEnhanceYourCalm {
 		t.Error(g)
 	}
@@ -264,10 +264,10 @@ func TestParks(t *testing.T) {
 	c.ask(3, "GET", "/", true)
 	c.want("an answer", isEnd(3))
 	parked(t, s, 1, 0)
-	told := make(chan struct{})
-	stream.WhenEnded(t.Context(), func() { close(told) })
+	ended := make(chan struct{})
+	stream.WhenEnded(t.Context(), func() { close(ended) })
 	c.must(c.WriteRSTStream(1, http2.ErrCodeCancel))
-	<-told
+	<-ended
 	stream.Close(true)
 	stream.Over()
 	parked(t, s, 1, 0)
@@ -279,7 +279,7 @@ func TestParks(t *testing.T) {
 	}
 }
 
-// TestTimes: what a client leaves unsaid, or does not take, has its time.
+// TestTimes: timeouts of clients that do not complete a message, or do not read an answer.
 func TestTimes(t *testing.T) {
 	timed := func(name string, f func(t *testing.T, s *h2.Server)) {
 		t.Run(name, func(t *testing.T) {

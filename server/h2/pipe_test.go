@@ -24,7 +24,7 @@ type piped struct {
 	first  chan http2.FrameType
 	writes *atomic.Int32
 
-	// Read after said.
+	// Read after a call of received.
 	records      *records
 	data, goAway int // number of the TLS record with the last DATA frame, and with the last GOAWAY frame
 }
@@ -115,8 +115,8 @@ func (p *piped) listen() {
 	}
 }
 
-// said returns what the server has sent so far, and whether it has closed the connection.
-func (p *piped) said() (list []string, ended bool) {
+// received returns what the server has sent so far, and whether it has closed the connection.
+func (p *piped) received() (list []string, ended bool) {
 	synctest.Wait()
 	for {
 		select {
@@ -134,7 +134,7 @@ func (p *piped) said() (list []string, ended bool) {
 // wants fails unless the server has sent exactly that.
 func (p *piped) wants(when string, ended bool, want ...string) {
 	p.Helper()
-	got, end := p.said()
+	got, end := p.received()
 	if strings.Join(got, ", ") != strings.Join(want, ", ") || end != ended {
 		p.Errorf("%s: %v, ended %v; want %v, %v", when, got, end, want, ended)
 	}

@@ -37,13 +37,13 @@ type Check struct {
 
 // Config has the checks.
 type Config struct {
-	// Live checks count for all paths, Well ones for /healthz and /readyz, Ready ones for
+	// Live checks count for all paths, Healthy ones for /healthz and /readyz, Ready ones for
 	// /readyz alone. Boot checks fail until the server has started; they count for all
 	// paths, but for /livez only after Grace.
-	Live, Well, Ready, Boot []Check
-	Grace                   time.Duration
-	Clock                   func() time.Time // nil: time.Now
-	Log                     *slog.Logger     // nil: nothing is logged
+	Live, Healthy, Ready, Boot []Check
+	Grace                      time.Duration
+	Clock                      func() time.Time // nil: time.Now
+	Log                        *slog.Logger     // nil: nothing is logged
 }
 
 // Checks serves the three paths and the single checks below them.
@@ -90,9 +90,9 @@ func New(cfg Config) *Checks {
 		return nil
 	}}
 	c.groups = map[string][]Check{
-		"healthz": slices.Concat(live, cfg.Well, cfg.Boot),
+		"healthz": slices.Concat(live, cfg.Healthy, cfg.Boot),
 		"livez":   slices.Concat(live, patient),
-		"readyz":  slices.Concat(live, cfg.Well, cfg.Ready, cfg.Boot, []Check{leaving}),
+		"readyz":  slices.Concat(live, cfg.Healthy, cfg.Ready, cfg.Boot, []Check{leaving}),
 	}
 	for _, k := range c.groups["readyz"] { // all there are
 		c.failed[k.Name] = &ratelog.Line{}

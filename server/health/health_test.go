@@ -121,7 +121,7 @@ func TestLog(t *testing.T) {
 
 // TestWell: a check that a restart would not help counts for /healthz and /readyz alone.
 func TestWell(t *testing.T) {
-	c := health.New(health.Config{Well: []health.Check{{Name: "kms-providers", Probe: func(context.Context) error { return errors.New("down") }}}})
+	c := health.New(health.Config{Healthy: []health.Check{{Name: "kms-providers", Probe: func(context.Context) error { return errors.New("down") }}}})
 	for path, want := range map[string]int{"/healthz": 500, "/readyz": 500, "/livez": 200, "/healthz/kms-providers": 500, "/readyz/kms-providers": 500, "/livez/kms-providers": 404} {
 		w := httptest.NewRecorder()
 		c.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

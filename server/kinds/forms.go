@@ -177,7 +177,7 @@ func (r *Resource) ToServed(obj Object) (Object, error) {
 }
 
 // WorksAsServed reports whether the working form is the served one by design, and not because
-// the stored version is asked for.
+// the stored version is requested.
 func (r *Resource) WorksAsServed() bool { return r.custom() }
 
 // Converts reports whether the served form differs from the working one.
@@ -238,8 +238,8 @@ func (r *Resource) Blank(annotations map[string]string) runtime.Object {
 
 // ErrorKind returns the kind of an object in errors: for a custom one the kind that it states, which may be wrong.
 func (r *Resource) ErrorKind(obj Object) schema.GroupKind {
-	if said := obj.GetObjectKind().GroupVersionKind().GroupKind(); r.custom() && said.Kind != "" {
-		return said
+	if gk := obj.GetObjectKind().GroupVersionKind().GroupKind(); r.custom() && gk.Kind != "" {
+		return gk
 	}
 	return r.Storage.GVK.GroupKind()
 }

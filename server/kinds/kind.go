@@ -107,9 +107,9 @@ type Storage struct {
 	New func() Object
 	// Registry is the name of the collection in a stock server's messages, if it is not its plural name.
 	Registry string
-	// Laborious is the number of bytes from which a body takes so much work to check that requests with such
+	// CostlyFrom is the number of bytes from which a body takes so much work to check that such requests
 	// take turns, however little it weighs; 0: none is.
-	Laborious int
+	CostlyFrom int
 	// Uncached means that a stock server reads the collection from etcd alone, which calls a
 	// malformed resourceVersion the client's mistake, and not from a cache, which fails.
 	Uncached bool

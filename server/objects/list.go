@@ -37,7 +37,7 @@ type list struct {
 	exact     int64 // revision to read at; 0: the newest
 	token     bool  // it continues from a token
 	limit     int   // 0: none
-	tell      bool  // the list may report the number of remaining items
+	counts    bool  // the list may report the number of remaining items
 }
 
 // List returns the objects of a resource that the options select. Its errors are API statuses, or those of
@@ -45,8 +45,8 @@ type list struct {
 func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o *ListOptions) (*Page, error) {
 	l := &list{
 		permit: p, resource: r, namespace: o.within(r), filter: o.Filter,
-		spans: r.Namespaced && o.Namespace == "",
-		tell:  o.Filter.Whole(),
+		spans:  r.Namespaced && o.Namespace == "",
+		counts: o.Filter.Whole(),
 	}
 	if err := s.resolve(ctx, o, l); err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (l *list) begin(p *Page, c *Collection) {
 func (l *list) cut(p *Page, rest int64) {
 	last := p.Items[len(p.Items)-1]
 	p.Continue = encodeContinue(p.Revision, l.spans, cache.After(last.Namespace, last.Name))
-	if l.tell && rest > 0 {
+	if l.counts && rest > 0 {
 		p.Remaining = rest
 	}
 }

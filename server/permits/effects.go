@@ -13,7 +13,7 @@ const (
 	Get     Effect = 1 << iota // one object is read
 	List                       // the objects of a collection are read
 	Watch                      // changes are read
-	Create                     // an object is made; whether there is one is looked up
+	Create                     // an object is created; whether it exists is looked up
 	Update                     // an object is replaced
 	Delete                     // an object is deleted
 	Discard                    // removes an object that could not be read
@@ -77,7 +77,7 @@ var actions = map[endpoint][]further{
 		{Get | Update, "", "pods", "", sameNamespace, "the old form of pods/binding: the pod is named in the body alone"},
 	},
 	{"", "pods", "eviction"}: {
-		{Get | Update | Delete, "", "pods", "", sameName, "the pod is told why, then it is deleted"},
+		{Get | Update | Delete, "", "pods", "", sameName, "the status of the pod gets the reason, then the pod is deleted"},
 		{List, "policy", "poddisruptionbudgets", "", sameNamespace, "the budgets that the pod counts for"},
 		{Get | Update, "policy", "poddisruptionbudgets", "status", sameNamespace, "the one that it is drawn from"},
 	},

@@ -18,10 +18,10 @@ type Line struct {
 	Most  int              // lines a minute; 0: one
 	Clock func() time.Time // nil: time.Now
 
-	mu    sync.Mutex
-	since time.Time // of the minute
-	said  int       // in it
-	left  int64
+	mu     sync.Mutex
+	since  time.Time // of the minute
+	logged int       // in it
+	left   int64
 }
 
 // Log writes the line, now or at the debug level.
@@ -45,11 +45,11 @@ func (l *Line) due() (left int64, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := now(); l.since.IsZero() || at.Sub(l.since) >= every {
-		left, l.since, l.said, l.left = l.left, at, 1, 0
+		left, l.since, l.logged, l.left = l.left, at, 1, 0
 		return left, true
 	}
-	if l.said < l.Most {
-		l.said++
+	if l.logged < l.Most {
+		l.logged++
 		return 0, true
 	}
 	l.left++

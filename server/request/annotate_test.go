@@ -25,14 +25,14 @@ func (*noted) Shows(*authx.Attributes)       {}
 
 // TestAnnotate: the first value of an audit annotation stays, and another one is reported.
 func TestAnnotate(t *testing.T) {
-	s, told := request.NewScope(http.Header{}, time.Time{}), &noted{}
+	s, audited := request.NewScope(http.Header{}, time.Time{}), &noted{}
 	s.Annotate("a", "nowhere")
-	s.Audit = told
+	s.Audit = audited
 	for _, value := range []string{"", "", "second", "third"} {
 		s.Annotate("a", value)
 	}
 	s.Annotate("b", "other")
-	if got, ok := s.Annotations["a"]; !ok || got != "" || s.Annotations["b"] != "other" || !slices.Equal(*told, []string{"a", "a"}) {
-		t.Errorf("%q, told of %q", s.Annotations, *told)
+	if got, ok := s.Annotations["a"]; !ok || got != "" || s.Annotations["b"] != "other" || !slices.Equal(*audited, []string{"a", "a"}) {
+		t.Errorf("%q, reported %q", s.Annotations, *audited)
 	}
 }

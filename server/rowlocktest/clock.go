@@ -15,7 +15,7 @@ type Clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
 	moved chan struct{} // closed, and made again, whenever the clock is moved
-	tell  func()        // called after each move; may be nil
+	hook  func()        // called after each move; may be nil
 }
 
 func newClock() *Clock { return &Clock{began: time.Now(), moved: make(chan struct{})} }
@@ -44,18 +44,18 @@ func (c *Clock) Advance(d time.Duration) {
 	c.ahead += d
 	close(c.moved)
 	c.moved = make(chan struct{})
-	tell := c.tell
+	hook := c.hook
 	c.mu.Unlock()
-	if tell != nil {
-		tell()
+	if hook != nil {
+		hook()
 	}
 }
 
-// tells registers a function to call after each move.
-func (c *Clock) tells(fn func()) {
+// onMove registers a function to call after each move.
+func (c *Clock) onMove(fn func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tell = fn
+	c.hook = fn
 }
 
 // state returns how much time has passed, and the channel that the next move closes.

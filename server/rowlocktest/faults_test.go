@@ -63,16 +63,16 @@ func TestEffects(t *testing.T) {
 // TestForgottenGroup: a fault that could never have an effect for want of its group is refused.
 func TestForgottenGroup(t *testing.T) {
 	for resource, want := range map[string]int{"configmaps": 0, "events": 0, "pods/status": 0, "unknown": 0, "deployments/status": 1} {
-		heard := &unstopped{told{TB: t}}
-		rowlocktest.Start(heard).Inject(rowlocktest.Fault{Resource: resource, Effect: rowlocktest.Conflict()})
-		if len(heard.errors) != want || want > 0 && !strings.Contains(heard.errors[0], "group apps") {
-			t.Errorf("%s: %q", resource, heard.errors)
+		recorder := &unstopped{recordingTB{TB: t}}
+		rowlocktest.Start(recorder).Inject(rowlocktest.Fault{Resource: resource, Effect: rowlocktest.Conflict()})
+		if len(recorder.errors) != want || want > 0 && !strings.Contains(recorder.errors[0], "group apps") {
+			t.Errorf("%s: %q", resource, recorder.errors)
 		}
 	}
 }
 
 // unstopped is a test that goes on after what would end it.
-type unstopped struct{ told }
+type unstopped struct{ recordingTB }
 
 // Fatalf implements testing.TB.
 func (t *unstopped) Fatalf(format string, args ...any) { t.Errorf(format, args...) }
@@ -84,21 +84,21 @@ func TestRules(t *testing.T) {
 	bob := s.As("bob")
 	bob.UserAgent = "bobs/1"
 	// fails shows for each of n requests whether it failed.
-	fails := func(f rowlocktest.Fault, n int, try func() error) (said string) {
+	fails := func(f rowlocktest.Fault, n int, try func() error) (outcomes string) {
 		f.Effect = rowlocktest.Forbidden()
 		rule := s.Inject(f)
 		defer rule.Remove()
 		for range n {
 			if err := try(); err == nil {
-				said += "."
+				outcomes += "."
 			} else {
-				said += "x"
+				outcomes += "x"
 			}
 		}
-		if rule.Hits() != strings.Count(said, "x") {
-			t.Errorf("%+v: %s with %d hits", f, said, rule.Hits())
+		if rule.Hits() != strings.Count(outcomes, "x") {
+			t.Errorf("%+v: %s with %d hits", f, outcomes, rule.Hits())
 		}
-		return said
+		return outcomes
 	}
 	get := func() error {
 		_, err := clients(t, bob).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
@@ -165,7 +165,7 @@ func TestWatchFaults(t *testing.T) {
 	}
 }
 
-// TestHeldUp: what a rule holds goes on when the rule is removed, and when the test ends.
+// TestHeldUp: requests that a rule delays continue when the rule is removed, and when the test ends.
 func TestHeldUp(t *testing.T) {
 	s := rowlocktest.Start(t)
 	rule := s.Inject(rowlocktest.Fault{Verb: "create", Effect: rowlocktest.Hold()})

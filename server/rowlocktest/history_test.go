@@ -157,7 +157,7 @@ func TestHistory(t *testing.T) {
 	}
 	s.Await(configMaps, "default", "a", second.Revision, rowlocktest.Absent)
 	s.Never(configMaps, "default", "a", 0, rowlocktest.Field("4", "data", "v"))
-	quiet := &told{TB: t}
+	quiet := &recordingTB{TB: t}
 	cloned := s.Clone(quiet)
 	cloned.Never(configMaps, "default", "a", 0, rowlocktest.Field("3", "data", "v"))
 	if len(quiet.errors) != 2 || !strings.Contains(quiet.errors[0], `"v":"3"`) {
@@ -165,14 +165,14 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// told is a testing.TB that records errors instead of failing.
-type told struct {
+// recordingTB is a testing.TB that records errors instead of failing.
+type recordingTB struct {
 	testing.TB
 	errors []string
 }
 
 // Errorf implements testing.TB.
-func (t *told) Errorf(format string, args ...any) {
+func (t *recordingTB) Errorf(format string, args ...any) {
 	t.errors = append(t.errors, fmt.Sprintf(format, args...))
 }
 
@@ -270,7 +270,7 @@ patch   configmaps  default/a    rower/1.0  200                deleted
 create  configmaps  default/dry  rower/1.0  201 dry run
 `
 	if got := writes.String(); got != want {
-		t.Errorf("it says\n%s\nand not\n%s", got, want)
+		t.Errorf("the output is\n%s\nwant\n%s", got, want)
 	}
 	if n := len(all.Requests()); n != 12 {
 		t.Errorf("%d requests in all", n)

@@ -34,8 +34,8 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// tell prints the log if the test has failed.
-func (l *log) tell(t testing.TB) {
+// print prints the log if the test has failed.
+func (l *log) print(t testing.TB) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !t.Failed() || l.text.Len() == 0 {

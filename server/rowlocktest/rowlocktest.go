@@ -69,7 +69,7 @@ func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty fun
 	t.Helper()
 	s := &Server{t: t, db: db, options: o, clock: clock, faults: &faults{}, records: &records{}, tokens: &tokens{}}
 	log := newLog()
-	t.Cleanup(func() { log.tell(t) })
+	t.Cleanup(func() { log.print(t) })
 	authority, err := newAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty fun
 		t.Fatal(err)
 	}
 	s.plane = plane
-	clock.tells(plane.Server.Cache.Forget)
+	clock.onMove(plane.Server.Cache.Forget)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- plane.Run(ctx) }()

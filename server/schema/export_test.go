@@ -53,10 +53,10 @@ func Outline(text []byte) (asJSON, wire []byte) {
 // Rewritten returns the output of Outline, made from OpenAPI 3.
 func Rewritten(version3 []byte) (asJSON, wire []byte, err error) {
 	for _, m := range []struct {
-		name string
-		says []byte
+		name  string
+		value []byte
 	}{{gvkExtension, testMarks().kinds}, {selectableExtension, testMarks().selectable}} {
-		if version3, err = extend(version3, m.name, json.RawMessage(m.says)); err != nil {
+		if version3, err = extend(version3, m.name, json.RawMessage(m.value)); err != nil {
 			return nil, nil, err
 		}
 	}

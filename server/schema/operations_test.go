@@ -143,7 +143,7 @@ func TestOperations(t *testing.T) {
 // TestOperationIDs: each operation has an identifier of its own, and each parameter a description; those of
 // lists are in the words of the type.
 func TestOperationIDs(t *testing.T) {
-	told := metav1.ListOptions{}.SwaggerDoc()
+	documented := metav1.ListOptions{}.SwaggerDoc()
 	ids := map[string]string{}
 	custom := &kinds.Resource{
 		Group: "example.com", Version: "v1", Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true, Schema: kinds.AsStored{},
@@ -157,13 +157,13 @@ func TestOperationIDs(t *testing.T) {
 			}
 			ids[m.OperationID] = path
 			if m.Description == "" || len(m.Tags) != 1 || len(m.Consumes) == 0 && m.Tags[0] != "WellKnown" && m.Tags[0] != "openid" || len(m.Produces) == 0 {
-				t.Errorf("%s %s says too little: %+v", name, path, m)
+				t.Errorf("%s %s is incomplete: %+v", name, path, m)
 			}
 			for _, p := range m.Parameters {
 				if p.Description == "" && p.In != "body" {
 					t.Errorf("%s %s does not say what %s is", name, path, p.Name)
 				}
-				if p.Name == "limit" && p.Description != told["limit"] {
+				if p.Name == "limit" && p.Description != documented["limit"] {
 					t.Errorf("%s %s: limit is %q", name, path, p.Description)
 				}
 			}
@@ -190,10 +190,10 @@ func TestSelectableFields(t *testing.T) {
 	for path, serve := range map[string]http.HandlerFunc{"/openapi/v2": d.ServeV2, "/openapi/v3/apis/example.com/v1": d.ServeV3} {
 		body := get(t, serve, path, "Accept", "application/json").Body.String()
 		if n := strings.Count(body, want); n != 2 {
-			t.Errorf("%s: told %d times: %.600s", path, n, body)
+			t.Errorf("%s: described %d times: %.600s", path, n, body)
 		}
 		if n := strings.Count(body, "selectable-fields"); n != 2 {
-			t.Errorf("%s: %d definitions tell", path, n)
+			t.Errorf("%s: %d definitions", path, n)
 		}
 	}
 	for v, mentioned := range map[release.Version]int{release.V132: 2, release.V133: 0, release.V136: 0} {

@@ -18,47 +18,47 @@ import (
 type keyword uint8
 
 const (
-	sayAdditional keyword = iota
-	sayDescription
-	sayEnum
-	sayExclusiveMaximum
-	sayExclusiveMinimum
-	sayFormat
-	sayItems
-	sayMaxItems
-	sayMaxLength
-	sayMaxProperties
-	sayMaximum
-	sayMinItems
-	sayMinLength
-	sayMinProperties
-	sayMinimum
-	sayMultipleOf
-	sayPattern
-	sayProperties
-	sayRequired
-	sayTitle
-	sayType
-	sayUniqueItems
-	sayEmbedded
-	sayKinds // not in the text
-	sayIntOrString
-	sayListMapKeys
-	sayListType
-	sayMapType
-	sayPreserve
-	saySelectable // not in the text
-	sayRules
-	keywordsSaid
+	keywordAdditional keyword = iota
+	keywordDescription
+	keywordEnum
+	keywordExclusiveMaximum
+	keywordExclusiveMinimum
+	keywordFormat
+	keywordItems
+	keywordMaxItems
+	keywordMaxLength
+	keywordMaxProperties
+	keywordMaximum
+	keywordMinItems
+	keywordMinLength
+	keywordMinProperties
+	keywordMinimum
+	keywordMultipleOf
+	keywordPattern
+	keywordProperties
+	keywordRequired
+	keywordTitle
+	keywordType
+	keywordUniqueItems
+	keywordEmbedded
+	keywordKinds // not in the text
+	keywordIntOrString
+	keywordListMapKeys
+	keywordListType
+	keywordMapType
+	keywordPreserve
+	keywordSelectable // not in the text
+	keywordRules
+	keywordCount
 
 	// Fields that OpenAPI 2 lacks, and those that are read and not published.
-	sayNullable keyword = iota
-	sayAlternatives
-	sayNot
-	sayNothing
+	keywordNullable keyword = iota
+	keywordAlternatives
+	keywordNot
+	keywordIgnored
 )
 
-var keywordNames = [keywordsSaid]string{
+var keywordNames = [keywordCount]string{
 	"additionalProperties", "description", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maxLength",
 	"maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "properties", "required",
 	"title", "type", "uniqueItems", "x-kubernetes-embedded-resource", gvkExtension, "x-kubernetes-int-or-string", "x-kubernetes-list-map-keys",
@@ -68,11 +68,11 @@ var keywordNames = [keywordsSaid]string{
 // keywords finds those that a stored schema may have.
 var keywords = func() map[string]keyword {
 	out := map[string]keyword{
-		"nullable": sayNullable, "allOf": sayAlternatives, "anyOf": sayAlternatives, "oneOf": sayAlternatives, "not": sayNot,
-		"default": sayNothing, "example": sayNothing, "externalDocs": sayNothing,
+		"nullable": keywordNullable, "allOf": keywordAlternatives, "anyOf": keywordAlternatives, "oneOf": keywordAlternatives, "not": keywordNot,
+		"default": keywordIgnored, "example": keywordIgnored, "externalDocs": keywordIgnored,
 	}
 	for k, name := range keywordNames {
-		if k := keyword(k); k != sayKinds && k != saySelectable {
+		if k := keyword(k); k != keywordKinds && k != keywordSelectable {
 			out[name] = k
 		}
 	}
@@ -84,7 +84,7 @@ type place struct{ at, end int32 }
 
 // outlined is one schema of an outline.
 type outlined struct {
-	says       [keywordsSaid]place
+	places     [keywordCount]place
 	nullable   bool
 	embedded   bool // a resource inside of another one
 	properties []outlinedProperty
@@ -122,13 +122,13 @@ func newOutline(text []byte) *outline {
 	}
 	o.root = root
 	root.embed(true)
-	if !root.has(sayPreserve) { // a schema that keeps everything gets no further detail
+	if !root.has(keywordPreserve) { // a schema that keeps everything gets no further detail
 		root.lossy(text)
 	}
 	return o
 }
 
-func (s *outlined) has(k keyword) bool { return s.says[k].end > 0 }
+func (s *outlined) has(k keyword) bool { return s.places[k].end > 0 }
 
 func (o *outline) in(p place) []byte { return o.text[p.at:p.end] }
 
@@ -153,96 +153,96 @@ func (o *outline) schema(at, depth int) (*outlined, int) {
 			return -1, false
 		}
 		k, known := keywords[string(o.text[name.At+1:name.End-1])]
-		if !known || k < keywordsSaid && seen&(1<<k) != 0 {
+		if !known || k < keywordCount && seen&(1<<k) != 0 {
 			return -1, false
 		}
-		if k < keywordsSaid {
+		if k < keywordCount {
 			seen |= 1 << k
 		}
-		end, says := o.value(s, k, at, depth)
-		if says && k < keywordsSaid {
-			s.says[k] = place{int32(at), int32(end)}
+		end, kept := o.value(s, k, at, depth)
+		if kept && k < keywordCount {
+			s.places[k] = place{int32(at), int32(end)}
 		}
 		return end, true
 	})
 	return s, end
 }
 
-// value reads the value of a keyword; says is false if it has no effect.
-func (o *outline) value(s *outlined, k keyword, at, depth int) (end int, says bool) {
+// value reads the value of a keyword; kept is false if it has no effect.
+func (o *outline) value(s *outlined, k keyword, at, depth int) (end int, kept bool) {
 	switch k {
-	case sayDescription, sayFormat, sayPattern, sayTitle:
+	case keywordDescription, keywordFormat, keywordPattern, keywordTitle:
 		end, _ = scan.String(o.text, at)
 		return end, end > at+2
-	case sayType:
+	case keywordType:
 		end, has := scan.String(o.text, at)
 		if has != 0 {
 			return -1, false
 		}
 		return end, end > at+2
-	case sayListType, sayMapType:
+	case keywordListType, keywordMapType:
 		end, _ = scan.String(o.text, at)
 		return end, true
-	case sayMaximum, sayMinimum, sayMultipleOf:
+	case keywordMaximum, keywordMinimum, keywordMultipleOf:
 		if end = scan.Number(o.text, at); end > 0 && !short(o.text[at:end]) {
 			if _, err := strconv.ParseFloat(string(o.text[at:end]), 64); err != nil {
 				return -1, false
 			}
 		}
 		return end, true
-	case sayMaxItems, sayMaxLength, sayMaxProperties, sayMinItems, sayMinLength, sayMinProperties:
+	case keywordMaxItems, keywordMaxLength, keywordMaxProperties, keywordMinItems, keywordMinLength, keywordMinProperties:
 		if end = scan.Number(o.text, at); end > 0 && !short(o.text[at:end]) {
 			return -1, false
 		}
 		return end, true
-	case sayExclusiveMaximum, sayExclusiveMinimum, sayUniqueItems, sayIntOrString:
+	case keywordExclusiveMaximum, keywordExclusiveMinimum, keywordUniqueItems, keywordIntOrString:
 		return o.flag(at)
-	case sayEmbedded:
+	case keywordEmbedded:
 		end, s.embedded = o.flag(at)
 		return end, s.embedded
-	case sayNullable:
+	case keywordNullable:
 		end, s.nullable = o.flag(at)
 		return end, false
-	case sayPreserve:
+	case keywordPreserve:
 		return scan.Word(o.text, at, "true"), true // it must not be false
-	case sayRequired, sayListMapKeys:
+	case keywordRequired, keywordListMapKeys:
 		return o.list(at, func(at int) int {
 			end, has := scan.String(o.text, at)
-			if has != 0 && k == sayRequired && (has&scan.Escaped != 0 || !utf8.Valid(o.text[at:end])) {
+			if has != 0 && k == keywordRequired && (has&scan.Escaped != 0 || !utf8.Valid(o.text[at:end])) {
 				return -1
 			}
 			return end
 		})
-	case sayEnum:
+	case keywordEnum:
 		return o.list(at, o.scalar)
-	case sayRules:
+	case keywordRules:
 		return o.list(at, o.rule)
 	}
 	return o.parts(s, k, at, depth)
 }
 
 // parts reads keywords about parts of values.
-func (o *outline) parts(s *outlined, k keyword, at, depth int) (end int, says bool) {
+func (o *outline) parts(s *outlined, k keyword, at, depth int) (end int, kept bool) {
 	switch k {
-	case sayItems:
+	case keywordItems:
 		s.items, end = o.schema(at, depth+1)
 		return end, true
-	case sayAdditional:
+	case keywordAdditional:
 		if at < len(o.text) && o.text[at] != '{' {
 			end, _ = o.flag(at)
 			return end, true
 		}
 		s.values, end = o.schema(at, depth+1)
 		return end, true
-	case sayProperties:
+	case keywordProperties:
 		end = o.properties(s, at, depth)
 		return end, len(s.properties) > 0
-	case sayAlternatives: // they are read to see whether they are as they may be
+	case keywordAlternatives: // they are read to see whether they are as they may be
 		return o.list(at, func(at int) int {
 			_, end := o.schema(at, depth+1)
 			return end
 		})
-	case sayNot:
+	case keywordNot:
 		_, end = o.schema(at, depth+1)
 		return end, false
 	}
@@ -288,7 +288,7 @@ func (o *outline) flag(at int) (end int, is bool) {
 }
 
 // list reads a list; an empty one has no effect.
-func (o *outline) list(at int, element func(at int) int) (end int, says bool) {
+func (o *outline) list(at int, element func(at int) int) (end int, kept bool) {
 	n := 0
 	end = scan.Loose.Elements(o.text, at, func(at int) (int, bool) {
 		n++

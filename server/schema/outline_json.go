@@ -34,7 +34,7 @@ func (m *rootMarks) wholeJSON(dst []byte) []byte {
 
 // appendJSON appends OpenAPI 2 of the kind, as encoding/json writes it.
 func (o *outline) appendJSON(dst []byte, marks rootMarks) []byte {
-	if o.root.has(sayPreserve) {
+	if o.root.has(keywordPreserve) {
 		return marks.wholeJSON(dst)
 	}
 	return o.schemaJSON(dst, o.root, &marks)
@@ -44,9 +44,9 @@ func (o *outline) appendJSON(dst []byte, marks rootMarks) []byte {
 func (o *outline) schemaJSON(dst []byte, s *outlined, marks *rootMarks) []byte {
 	dst = append(dst, '{')
 	first := len(dst)
-	for k := range keywordsSaid {
-		p := s.says[k]
-		if p.end == 0 && (marks == nil || k != sayKinds && k != saySelectable) {
+	for k := range keywordCount {
+		p := s.places[k]
+		if p.end == 0 && (marks == nil || k != keywordKinds && k != keywordSelectable) {
 			continue
 		}
 		before := len(dst)
@@ -55,25 +55,25 @@ func (o *outline) schemaJSON(dst []byte, s *outlined, marks *rootMarks) []byte {
 		}
 		dst = append(append(append(dst, '"'), keywordNames[k]...), `":`...)
 		switch k {
-		case sayKinds:
+		case keywordKinds:
 			if marks.kinds == nil {
 				dst = dst[:before]
 				continue
 			}
 			dst = append(dst, marks.kinds...)
-		case saySelectable:
+		case keywordSelectable:
 			dst = append(dst, marks.selectable...)
-		case sayItems:
+		case keywordItems:
 			dst = o.schemaJSON(dst, s.items, nil)
-		case sayAdditional:
+		case keywordAdditional:
 			if s.values == nil {
 				dst = append(dst, o.in(p)...)
 			} else {
 				dst = o.schemaJSON(dst, s.values, nil)
 			}
-		case sayProperties:
+		case keywordProperties:
 			dst = o.propertiesJSON(dst, s)
-		case sayRequired:
+		case keywordRequired:
 			dst = append(dst, '[')
 			start := len(dst)
 			for name := range s.required(o.text) {
@@ -110,9 +110,9 @@ func (o *outline) propertiesJSON(dst []byte, s *outlined) []byte {
 // valueJSON appends a value that is not a schema.
 func (o *outline) valueJSON(dst []byte, k keyword, p place) []byte {
 	switch k {
-	case sayRules:
+	case keywordRules:
 		return o.listJSON(dst, p, o.ruleJSON)
-	case sayEnum, sayListMapKeys:
+	case keywordEnum, keywordListMapKeys:
 		return o.listJSON(dst, p, o.scalarJSON)
 	}
 	dst, _ = o.scalarJSON(dst, int(p.at))

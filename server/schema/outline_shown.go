@@ -25,7 +25,7 @@ func (s *outlined) embed(root bool) {
 	of := embeddedFields()
 	switch {
 	case root:
-		s.embedded, s.says[sayEmbedded] = false, place{} // it is not inside of anything
+		s.embedded, s.places[keywordEmbedded] = false, place{} // it is not inside of anything
 		of = rootFields()
 	case !s.embedded:
 		return
@@ -35,26 +35,26 @@ func (s *outlined) embed(root bool) {
 	})
 	s.properties = append(s.properties, of...)
 	s.sortProperties()
-	s.says[sayProperties].end = 1
+	s.places[keywordProperties].end = 1
 }
 
 // lossy is the function of that name for an outline.
 func (s *outlined) lossy(text []byte) {
 	if s.nullable {
-		s.says[sayType] = place{}
+		s.places[keywordType] = place{}
 	}
-	preserve := s.has(sayPreserve)
-	if preserve || !s.has(sayType) && !s.has(sayIntOrString) {
+	preserve := s.has(keywordPreserve)
+	if preserve || !s.has(keywordType) && !s.has(keywordIntOrString) {
 		s.items, s.properties = nil, nil
-		s.says[sayItems], s.says[sayProperties] = place{}, place{}
+		s.places[keywordItems], s.places[keywordProperties] = place{}, place{}
 	}
-	if typ := text[s.says[sayType].at:s.says[sayType].end]; s.items == nil && string(typ) == `"array"` || preserve && string(typ) == `"object"` {
-		s.says[sayType] = place{}
+	if typ := text[s.places[keywordType].at:s.places[keywordType].end]; s.items == nil && string(typ) == `"array"` || preserve && string(typ) == `"object"` {
+		s.places[keywordType] = place{}
 	}
 	if !s.needsSome(text) {
-		s.says[sayRequired] = place{}
+		s.places[keywordRequired] = place{}
 	} else if s.embedded {
-		s.says[sayRequired].end = max(s.says[sayRequired].end, 1)
+		s.places[keywordRequired].end = max(s.places[keywordRequired].end, 1)
 	}
 	for i := range s.properties {
 		if p := s.properties[i].of; p != nil {
@@ -83,7 +83,7 @@ func (s *outlined) needsSome(text []byte) bool {
 func (s *outlined) required(text []byte) func(yield func(quoted []byte) bool) {
 	return func(yield func([]byte) bool) {
 		apiVersion, kind, more := false, false, true
-		if p := s.says[sayRequired]; p.end > 1 {
+		if p := s.places[keywordRequired]; p.end > 1 {
 			scan.Loose.Elements(text, int(p.at), func(at int) (int, bool) {
 				end, _ := scan.String(text, at)
 				name := text[at+1 : end-1]
@@ -117,17 +117,17 @@ var (
 func fixedFields(apiVersion, kind, metadata string) (out []outlinedProperty) {
 	for _, f := range []struct {
 		name, description string
-		says              tree
+		schema            tree
 	}{
 		{"apiVersion", apiVersion, tree{"type": "string"}},
 		{"kind", kind, tree{"type": "string"}},
 		{"metadata", metadata, tree{"$ref": definitionRef + metaName("ObjectMeta")}},
 	} {
 		if f.description != "" {
-			f.says["description"] = f.description
+			f.schema["description"] = f.description
 		}
-		text, _ := json.Marshal(f.says) // strings always encode
-		out = append(out, outlinedProperty{name: []byte(f.name), fixed: &fixedPart{text, (&gnosticWriter{}).schema(f.says)}})
+		text, _ := json.Marshal(f.schema) // strings always encode
+		out = append(out, outlinedProperty{name: []byte(f.name), fixed: &fixedPart{text, (&gnosticWriter{}).schema(f.schema)}})
 	}
 	return out
 }

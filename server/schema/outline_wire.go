@@ -16,21 +16,21 @@ var wireNumbers = [...]struct {
 	keyword
 	field protowire.Number
 }{
-	{sayExclusiveMaximum, 8}, {sayExclusiveMinimum, 10}, {sayMaxItems, 14}, {sayMaxLength, 11}, {sayMaxProperties, 17}, {sayMaximum, 7},
-	{sayMinItems, 15}, {sayMinLength, 12}, {sayMinProperties, 18}, {sayMinimum, 9}, {sayMultipleOf, 6}, {sayUniqueItems, 16},
+	{keywordExclusiveMaximum, 8}, {keywordExclusiveMinimum, 10}, {keywordMaxItems, 14}, {keywordMaxLength, 11}, {keywordMaxProperties, 17}, {keywordMaximum, 7},
+	{keywordMinItems, 15}, {keywordMinLength, 12}, {keywordMinProperties, 18}, {keywordMinimum, 9}, {keywordMultipleOf, 6}, {keywordUniqueItems, 16},
 }
 
 // wireTexts are the fields of strings, likewise.
 var wireTexts = [...]struct {
 	keyword
 	field protowire.Number
-}{{sayFormat, 2}, {sayTitle, 3}, {sayDescription, 4}, {sayPattern, 13}}
+}{{keywordFormat, 2}, {keywordTitle, 3}, {keywordDescription, 4}, {keywordPattern, 13}}
 
 const wireExtension protowire.Number = 31
 
 // appendWire appends the message with the contents of appendJSON.
 func (o *outline) appendWire(b []byte, marks rootMarks) []byte {
-	if !o.root.has(sayPreserve) {
+	if !o.root.has(keywordPreserve) {
 		return o.schemaWire(b, o.root, &marks)
 	}
 	b = message(b, 22, text(nil, 1, "object"))
@@ -46,21 +46,21 @@ func (o *outline) appendWire(b []byte, marks rootMarks) []byte {
 func (o *outline) schemaWire(b []byte, s *outlined, marks *rootMarks) []byte {
 	for _, f := range wireTexts {
 		if s.has(f.keyword) {
-			b = stringWire(b, f.field, o.in(s.says[f.keyword]))
+			b = stringWire(b, f.field, o.in(s.places[f.keyword]))
 		}
 	}
 	for _, f := range wireNumbers {
 		if s.has(f.keyword) {
-			b = o.numberWire(b, f.keyword, f.field, s.says[f.keyword])
+			b = o.numberWire(b, f.keyword, f.field, s.places[f.keyword])
 		}
 	}
-	if s.has(sayRequired) {
+	if s.has(keywordRequired) {
 		for name := range s.required(o.text) {
 			b = stringWire(b, 19, name)
 		}
 	}
-	if s.has(sayEnum) {
-		scan.Loose.Elements(o.text, int(s.says[sayEnum].at), func(at int) (end int, more bool) {
+	if s.has(keywordEnum) {
+		scan.Loose.Elements(o.text, int(s.places[keywordEnum].at), func(at int) (end int, more bool) {
 			b = nested(b, 20, func(b []byte) []byte {
 				return nested(b, 2, func(b []byte) []byte {
 					b, end = o.scalarJSON(b, at)
@@ -71,19 +71,19 @@ func (o *outline) schemaWire(b []byte, s *outlined, marks *rootMarks) []byte {
 		})
 	}
 	b = o.partsWire(b, s)
-	for k := sayEmbedded; k < keywordsSaid; k++ {
-		isMark := k == sayKinds || k == saySelectable
-		if isMark && marks == nil || k == sayKinds && marks.kinds == nil || !isMark && !s.has(k) {
+	for k := keywordEmbedded; k < keywordCount; k++ {
+		isMark := k == keywordKinds || k == keywordSelectable
+		if isMark && marks == nil || k == keywordKinds && marks.kinds == nil || !isMark && !s.has(k) {
 			continue
 		}
 		b = extensionWire(b, keywordNames[k], func(b []byte) []byte {
 			switch k {
-			case sayKinds:
+			case keywordKinds:
 				return append(b, marks.kinds...)
-			case saySelectable:
+			case keywordSelectable:
 				return append(b, marks.selectable...)
 			}
-			return o.valueJSON(b, k, s.says[k])
+			return o.valueJSON(b, k, s.places[k])
 		})
 	}
 	return b
@@ -91,23 +91,23 @@ func (o *outline) schemaWire(b []byte, s *outlined, marks *rootMarks) []byte {
 
 // partsWire appends the fields about parts of values and their types.
 func (o *outline) partsWire(b []byte, s *outlined) []byte {
-	if s.has(sayAdditional) {
+	if s.has(keywordAdditional) {
 		b = nested(b, 21, func(b []byte) []byte {
 			if s.values != nil {
 				return nested(b, 1, func(b []byte) []byte { return o.schemaWire(b, s.values, nil) })
 			}
-			return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(o.text[s.says[sayAdditional].at] == 't'))
+			return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(o.text[s.places[keywordAdditional].at] == 't'))
 		})
 	}
-	if s.has(sayType) {
-		b = nested(b, 22, func(b []byte) []byte { return stringWire(b, 1, o.in(s.says[sayType])) })
+	if s.has(keywordType) {
+		b = nested(b, 22, func(b []byte) []byte { return stringWire(b, 1, o.in(s.places[keywordType])) })
 	}
-	if s.has(sayItems) {
+	if s.has(keywordItems) {
 		b = nested(b, 23, func(b []byte) []byte {
 			return nested(b, 1, func(b []byte) []byte { return o.schemaWire(b, s.items, nil) })
 		})
 	}
-	if !s.has(sayProperties) {
+	if !s.has(keywordProperties) {
 		return b
 	}
 	return nested(b, 25, func(b []byte) []byte {
@@ -131,10 +131,10 @@ func (o *outline) partsWire(b []byte, s *outlined) []byte {
 
 func (o *outline) numberWire(b []byte, k keyword, field protowire.Number, p place) []byte {
 	switch k {
-	case sayMaximum, sayMinimum, sayMultipleOf:
+	case keywordMaximum, keywordMinimum, keywordMultipleOf:
 		f, _ := strconv.ParseFloat(string(o.in(p)), 64) // as it was when it was read
 		return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), math.Float64bits(f))
-	case sayExclusiveMaximum, sayExclusiveMinimum, sayUniqueItems:
+	case keywordExclusiveMaximum, keywordExclusiveMinimum, keywordUniqueItems:
 		return boolean(b, field, true)
 	}
 	n, _ := strconv.ParseInt(string(o.in(p)), 10, 64)

@@ -91,8 +91,8 @@ func requester(r *http.Request) string {
 
 // failed answers where there is no document: it cannot be made, or the wait for it failed.
 func (d *Documents) failed(w http.ResponseWriter, r *http.Request, err error) {
-	var says apierrors.APIStatus
-	if d.Fail != nil && (errors.As(err, &says) || r.Context().Err() != nil) {
+	var known apierrors.APIStatus
+	if d.Fail != nil && (errors.As(err, &known) || r.Context().Err() != nil) {
 		d.Fail(w, r, err)
 		return
 	}

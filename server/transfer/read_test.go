@@ -211,10 +211,10 @@ func TestFates(t *testing.T) {
 	svc := encode(t, &corev1.Service{ObjectMeta: meta("a", "x")}, "v1", "Service")
 	lease := []byte(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"apiserver-1","namespace":"kube-system","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}}}`)
 	for _, c := range []struct {
-		key   string
-		value []byte
-		fate  transfer.Fate
-		says  string
+		key      string
+		value    []byte
+		fate     transfer.Fate
+		contains string
 	}{
 		{"/registry/configmaps/a/x", cm, transfer.Taken, ""},
 		{"/registry/configmaps/a/y", cm, transfer.Damaged, `it calls itself "x"`},
@@ -250,12 +250,12 @@ func TestFates(t *testing.T) {
 		{"/registry/endpointslices/default/kubernetes", cm, transfer.Left, "endpoints of the old"},
 	} {
 		out := take(t, reader(), foreign.Entry{Key: c.key, Value: c.value, ModRevision: 1})
-		said := out.Why
+		reason := out.Why
 		if out.Err != nil {
-			said = out.Err.Error()
+			reason = out.Err.Error()
 		}
-		if out.Fate != c.fate || !strings.Contains(said, c.says) {
-			t.Errorf("%q: fate %d, %q, want %d, %q", c.key, out.Fate, said, c.fate, c.says)
+		if out.Fate != c.fate || !strings.Contains(reason, c.contains) {
+			t.Errorf("%q: fate %d, %q, want %d, %q", c.key, out.Fate, reason, c.fate, c.contains)
 		}
 	}
 	if out := take(t, transfer.NewReader(transfer.Options{}), foreign.Entry{Key: "/registry/events/a/x", ModRevision: 1}); out.Fate != transfer.Left || !strings.Contains(out.Why, "--events") {

@@ -62,7 +62,7 @@ func TestEntryForms(t *testing.T) {
 // TestEntryRefuses: the error about a row that no key can name or no value can hold has the key.
 func TestEntryRefuses(t *testing.T) {
 	w := transfer.NewWriter("")
-	for says, r := range map[string]sqlstore.Row{
+	for text, r := range map[string]sqlstore.Row{
 		"unlike its resource":      row("nodes", "a", "x", `{}`),
 		"no key of etcd can hold":  row("configmaps", "a", "x/y", `{}`),
 		"no resource that is":      row("nonsense", "a", "x", `{}`),
@@ -73,8 +73,8 @@ func TestEntryRefuses(t *testing.T) {
 	} {
 		_, ok, err := w.Entry(r)
 		var keyed *foreign.KeyError
-		if ok || !errors.As(err, &keyed) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", says, err)
+		if ok || !errors.As(err, &keyed) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

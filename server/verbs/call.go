@@ -90,7 +90,7 @@ func (h *Handler) admissionWeight(c *Call, body []byte, weight int64) int64 {
 	live := h.liveSize(c)
 	weight += budget.Copies(len(body)) + budget.Decoded(live)
 	r := c.Resource
-	if r == nil || r.Storage == nil || r.Storage.Laborious == 0 || max(len(body), live) < r.Storage.Laborious {
+	if r == nil || r.Storage == nil || r.Storage.CostlyFrom == 0 || max(len(body), live) < r.Storage.CostlyFrom {
 		return weight
 	}
 	return max(weight, budget.Small)

@@ -42,13 +42,13 @@ func TestUnsafeDelete(t *testing.T) {
 	)
 	may := decides{decision: authx.Allow}
 	for _, c := range []struct {
-		name    string
-		off     bool
-		says    authx.Authorizer
-		url     string
-		body    string
-		code    int
-		message string
+		name       string
+		off        bool
+		authorizer authx.Authorizer
+		url        string
+		body       string
+		code       int
+		message    string
 	}{
 		{"the gate is off", true, may, "/broken", unsafe, 500, "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /registry/configmaps/a/broken, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision="},
 		{"no option", false, may, "/broken", `{}`, 500, "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /registry/configmaps/a/broken, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision="},
@@ -66,7 +66,7 @@ func TestUnsafeDelete(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f.h.Feature = func(gate string) bool { return gate == "AllowUnsafeMalformedObjectDeletion" && !c.off }
-			f.h.Writes.Authorizer = c.says
+			f.h.Writes.Authorizer = c.authorizer
 			w := f.do("DELETE", configmaps+c.url, c.body)
 			var got struct {
 				Message string

@@ -81,7 +81,7 @@ func TestDryRunsOfCustomVersions(t *testing.T) {
 	}
 	var mu sync.Mutex
 	client := *s.Client
-	client.Transport = &twice{next: s.Client.Transport, tell: t.Errorf, mu: &mu, compared: map[string]bool{}}
+	client.Transport = &twice{next: s.Client.Transport, report: t.Errorf, mu: &mu, compared: map[string]bool{}}
 	for _, plural := range []string{"plains", "things"} {
 		for _, v := range []string{"v1", "v2"} {
 			servertest.Eventually(t, func() bool {

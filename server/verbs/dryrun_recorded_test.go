@@ -23,8 +23,8 @@ import (
 
 // twice sends each write as a dry run first, and reports where that is answered differently.
 type twice struct {
-	next http.RoundTripper
-	tell func(format string, args ...any)
+	next   http.RoundTripper
+	report func(format string, args ...any)
 
 	mu       *sync.Mutex
 	compared map[string]bool // kinds of writes that succeeded
@@ -77,7 +77,7 @@ func (w *twice) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.mu.Unlock()
 	}
 	if diff := cmp.Diff(plainAnswer(real, realText), plainAnswer(dry, dryText)); diff != "" {
-		w.tell("%s %s (Content-Type %s, Accept %s)\n%.300s\nis answered to a dry run otherwise (-the write +the dry run):\n%s",
+		w.report("%s %s (Content-Type %s, Accept %s)\n%.300s\nis answered to a dry run otherwise (-the write +the dry run):\n%s",
 			r.Method, r.URL, r.Header.Get("Content-Type"), r.Header.Get("Accept"), sent, diff)
 	}
 	return real, nil
@@ -175,7 +175,7 @@ func TestDryRunsOfRecordedWrites(t *testing.T) {
 				c.Clock = func() time.Time { return now } // the two are of one second
 			})
 			client := *s.Client
-			client.Transport = &twice{next: s.Client.Transport, tell: t.Errorf, mu: &mu, compared: compared}
+			client.Transport = &twice{next: s.Client.Transport, report: t.Errorf, mu: &mu, compared: compared}
 			srv = recorded.Server{URL: s.URL, Client: &client, Token: servertest.Token}
 			if !scenario.Alone() {
 				shared[key] = srv

@@ -210,7 +210,7 @@ func (s *site) pages(t *testing.T, query string, limits []int, want []string, ro
 		keys, l := s.keys(t, q)
 		got = append(got, keys...)
 		left := l.Metadata.RemainingItemCount
-		if tells := query == "" && l.Metadata.Continue != ""; tells != (left != nil) || tells && *left != int64(len(want)-len(got)) {
+		if counted := query == "" && l.Metadata.Continue != ""; counted != (left != nil) || counted && *left != int64(len(want)-len(got)) {
 			t.Errorf("%q, limits %v: behind %d of %d items remain %v", query, limits, len(got), len(want), left)
 		}
 		if version == "" {

@@ -112,7 +112,7 @@ func BenchmarkWatch(b *testing.B) {
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/pods?watch=1&resourceVersion=100", nil)
 		go func() {
 			defer func() { ended <- struct{}{} }()
-			h.ServeHTTP(&told{discard{header: http.Header{}}, got}, r)
+			h.ServeHTTP(&reportingWriter{discard{header: http.Header{}}, got}, r)
 		}()
 	}
 	for c.Watchers("pods") < 1000 {
@@ -142,13 +142,13 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// told is a writer that reports every write.
-type told struct {
+// reportingWriter is a writer that reports every write.
+type reportingWriter struct {
 	discard
 	got chan struct{}
 }
 
-func (w *told) Write(b []byte) (int, error) {
+func (w *reportingWriter) Write(b []byte) (int, error) {
 	w.got <- struct{}{}
 	return len(b), nil
 }

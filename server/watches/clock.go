@@ -135,7 +135,7 @@ func fireConnection(due []*stream) (n int) {
 		defer conn.RemoveWriter()
 	}
 	for n < len(due) && (n == 0 || conn != nil && due[n].conn == conn) {
-		due[n].rang.Store(true)
+		due[n].alarmed.Store(true)
 		due[n].Notify()
 		n++
 	}

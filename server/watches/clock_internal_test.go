@@ -19,11 +19,11 @@ func TestClock(t *testing.T) {
 		var c clock
 		add := func(in time.Duration) *stream {
 			w := &stream{callsWebhook: true}
-			w.state.Store(again) // somebody looks at it already
+			w.state.Store(again) // another goroutine checks it already
 			c.set(w, time.Now().Add(in))
 			return w
 		}
-		rings := func(w *stream) bool { return w.rang.Swap(false) }
+		rings := func(w *stream) bool { return w.alarmed.Swap(false) }
 		const lap = clockStep * clockSteps
 		soon, same, never, late, far := add(30*time.Millisecond), add(clockStep), add(clockStep), add(lap-clockStep), add(3*lap+clockStep)
 		c.forget(never)
@@ -33,8 +33,8 @@ func TestClock(t *testing.T) {
 			synctest.Wait()
 			at := now + step
 			for w, want := range map[*stream]time.Duration{soon: clockStep, same: clockStep, late: lap - clockStep, far: 3*lap + clockStep, never: -1} {
-				if rang := rings(w); rang != (at == want) {
-					t.Errorf("after %v: rang %v, want it after %v", at, rang, want)
+				if alarmed := rings(w); alarmed != (at == want) {
+					t.Errorf("after %v: rang %v, want it after %v", at, alarmed, want)
 				}
 			}
 		}
@@ -75,7 +75,7 @@ func TestClockForgetsWhatEnds(t *testing.T) {
 	<-begun
 	time.Sleep(50 * time.Millisecond) // until it waits
 	w.server.clock.forget(w)
-	w.rang.Store(true)
+	w.alarmed.Store(true)
 	w.checkAlarm()
 	w.mu.Unlock()
 	<-ended

@@ -106,7 +106,7 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 
 // checkAlarm checks whether a bookmark or the end of the watch is due. The caller holds w.mu.
 func (w *stream) checkAlarm() {
-	if !w.rang.Swap(false) || w.up {
+	if !w.alarmed.Swap(false) || w.up {
 		return
 	}
 	now := time.Now()
@@ -381,6 +381,6 @@ func (w *stream) endAs(panicked any) {
 	rest := w.request.Scope.Ended(panicked)
 	w.out.stream.Over()
 	if err, ok := rest.(error); rest != nil && !(ok && errors.Is(err, http.ErrAbortHandler)) {
-		w.server.log().Error("the end of a watch has panicked", "audit-id", w.request.Scope.ID, "panic", rest)
+		w.server.log().Error("panic at the end of a watch", "audit-id", w.request.Scope.ID, "panic", rest)
 	}
 }

@@ -77,8 +77,8 @@ func (a *alone) Close(complete bool) {
 	a.closed = append(a.closed, complete)
 }
 
-func (a *alone) WhenEnded(ctx context.Context, told func()) func() bool {
-	return context.AfterFunc(ctx, told)
+func (a *alone) WhenEnded(ctx context.Context, f func()) func() bool {
+	return context.AfterFunc(ctx, f)
 }
 
 func (a *alone) Over() {

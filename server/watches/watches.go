@@ -98,12 +98,12 @@ type stream struct {
 	sent      func(bytes int)                                    // counts each event
 
 	// Of a watch whose handler has returned:
-	ctx    context.Context
-	out    *directOutput
-	unlink func() bool // stops watching ctx
-	state  atomic.Uint32
-	rang   atomic.Bool // the clock has rung, and heard was not called since
-	alarm  alarm
+	ctx     context.Context
+	out     *directOutput
+	unlink  func() bool // stops watching ctx
+	state   atomic.Uint32
+	alarmed atomic.Bool // the clock has fired, and checkAlarm was not called since
+	alarm   alarm
 }
 
 // New finds where a watch begins, by the options of a request, in a form that was negotiated. The caller must call Serve.

@@ -122,7 +122,7 @@ func (owner) ApplyScale(*kinds.Resource, string, kinds.Object, []byte, string, b
 	return nil, nil, errors.New("not asked for")
 }
 
-// request is a request of a user with the right for its verb, for an object of a.
+// request returns a request of a user with the right for its verb, for an object of a.
 func (d *desk) request(verb, plural, sub, name string) *writes.Request {
 	d.t.Helper()
 	group, version := "", "v1"
@@ -166,13 +166,13 @@ func (d *desk) create(obj *corev1.ConfigMap) *writes.Outcome {
 	return out
 }
 
-// put is a PUT of an object as it is computed.
+// put returns a PUT of an object as it is computed.
 func put(compute func(old kinds.Object) (kinds.Object, error)) *writes.Change {
 	return &writes.Change{Compute: func(old kinds.Object, _ *cache.Item) (kinds.Object, error) { return compute(old) }}
 }
 
-// TestCreate: what the server decides is decided, admission is asked before and after,
-// and what the outcome holds is stored.
+// TestCreate: the server sets its fields, admission runs before and after validation,
+// and the outcome is stored.
 func TestCreate(t *testing.T) {
 	d := newDesk(t)
 	d.change = func(a *admission.Attributes) error {
@@ -356,8 +356,8 @@ func TestUpdateThatCreates(t *testing.T) {
 	if err != nil || !out.Created || d.cache.Get("configmaps", "a", "x") == nil {
 		t.Errorf("%+v %v", out, err)
 	}
-	if want := []string{"create configmaps a/x"}; !slices.Equal(asked.heard, want) {
-		t.Errorf("the authorizer was asked %q", asked.heard)
+	if want := []string{"create configmaps a/x"}; !slices.Equal(asked.requests, want) {
+		t.Errorf("the authorizer was asked %q", asked.requests)
 	}
 	if want := []string{"admit CREATE a/x", "validate CREATE a/x"}; !slices.Equal(d.asked, want) {
 		t.Errorf("admission was asked %q", d.asked)
@@ -366,12 +366,12 @@ func TestUpdateThatCreates(t *testing.T) {
 
 // only allows one verb, and notes what it is asked.
 type only struct {
-	verb  string
-	heard []string
+	verb     string
+	requests []string
 }
 
 func (o *only) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
-	o.heard = append(o.heard, fmt.Sprintf("%s %s %s/%s", a.Verb, a.Resource, a.Namespace, a.Name))
+	o.requests = append(o.requests, fmt.Sprintf("%s %s %s/%s", a.Verb, a.Resource, a.Namespace, a.Name))
 	if a.Verb == o.verb {
 		return authx.Allow, "", nil
 	}

@@ -88,7 +88,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestResize: who resizes containers does not get around the limits of a namespace.
+// TestResize: a resize of containers does not circumvent the limits of a namespace.
 func TestResize(t *testing.T) {
 	p := limits.Ranger{Objects: ranges{{Type: corev1.LimitTypeContainer, Max: list("cpu", "1")}}}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container("a", nil, list("cpu", "2"))}}}
@@ -122,14 +122,14 @@ func TestLimitErrors(t *testing.T) {
 		t.Fatal("the pod is allowed")
 	}
 	text := err.Error()
-	told, more := strings.Count(text, "minimum example.com/"), 0
+	listed, more := strings.Count(text, "minimum example.com/"), 0
 	if at := strings.LastIndex(text, ", "); at >= 0 {
 		if _, err := fmt.Sscanf(text[at:], ", %d more errors]", &more); err != nil {
 			t.Fatalf("%v: %s", err, text[at:])
 		}
 	}
-	if n := told + more; n < rules.Enough || n > rules.Enough+2*len(least) || len(text) > 300<<10 {
-		t.Errorf("%d errors are made, and %d of them told in %d bytes", n, told, len(text))
+	if n := listed + more; n < rules.Enough || n > rules.Enough+2*len(least) || len(text) > 300<<10 {
+		t.Errorf("%d errors are made, and %d of them listed in %d bytes", n, listed, len(text))
 	}
 }
 
@@ -167,7 +167,7 @@ func TestLimitsTimesContainers(t *testing.T) {
 	}
 }
 
-// TestPodResources: what a pod has as a whole counts for it, where the gate is on; the other
+// TestPodResources: with the gate, the pod-level resources count for a pod; other
 // resources are those of its containers.
 func TestPodResources(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{

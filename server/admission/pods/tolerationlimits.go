@@ -73,11 +73,11 @@ func (p TolerationLimits) Admit(ctx context.Context, a *admission.Attributes) er
 	}
 	var more []corev1.Toleration
 	if a.Operation == admission.Create {
-		list, said, err := p.annotated(ctx, a, defaultTolerations)
+		list, found, err := p.annotated(ctx, a, defaultTolerations)
 		if err != nil {
 			return err
 		}
-		if more = slices.Clone(list); !said {
+		if more = slices.Clone(list); !found {
 			more = slices.Clone(p.Default)
 		}
 	}
@@ -97,11 +97,11 @@ func (p TolerationLimits) Validate(ctx context.Context, a *admission.Attributes)
 		return nil
 	}
 	whose := "namespace"
-	allowed, said, err := p.annotated(ctx, a, allowedTolerations)
+	allowed, found, err := p.annotated(ctx, a, allowedTolerations)
 	if err != nil {
 		return err
 	}
-	if !said {
+	if !found {
 		allowed, whose = p.Allowed, "cluster"
 	}
 	if len(allowed) == 0 {
@@ -117,7 +117,7 @@ func (p TolerationLimits) Validate(ctx context.Context, a *admission.Attributes)
 }
 
 // annotated returns the tolerations in an annotation of a pod's namespace.
-func (p TolerationLimits) annotated(ctx context.Context, a *admission.Attributes, key string) (list []corev1.Toleration, said bool, err error) {
+func (p TolerationLimits) annotated(ctx context.Context, a *admission.Attributes, key string) (list []corev1.Toleration, found bool, err error) {
 	namespace, err := namespaceOf(ctx, p.Objects, a)
 	if err != nil {
 		return nil, false, err

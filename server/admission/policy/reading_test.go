@@ -23,14 +23,14 @@ import (
 
 // asker records questions, and always gives one answer.
 type asker struct {
-	asked []string
-	says  authx.Decision
-	err   error
+	asked   []string
+	message authx.Decision
+	err     error
 }
 
 func (a *asker) Authorize(_ context.Context, q *authx.Attributes) (authx.Decision, string, error) {
 	a.asked = append(a.asked, fmt.Sprintf("%s %s/%s/%s %s/%s", q.Verb, q.APIGroup, q.APIVersion, q.Resource, q.Namespace, q.Name))
-	return a.says, "", a.err
+	return a.message, "", a.err
 }
 
 // policies are stored policies, by name; the value is what they take.
@@ -85,30 +85,30 @@ func TestParametersAreAskedFor(t *testing.T) {
 	}
 	named, selected := &admissionregistrationv1.ParamRef{Name: "s", Namespace: "ns"}, &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}}
 	for name, c := range map[string]struct {
-		obj, old    runtime.Object
-		sub         string
-		asked, says string // "": nothing is asked
+		obj, old       runtime.Object
+		sub            string
+		asked, message string // "": nothing is asked
 	}{
-		"a kind":                         {obj: vap(kind("v1", "Secret")), asked: "get /v1/secrets */*", says: `spec.paramKind: Forbidden: ` + who + `must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)`},
-		"a kind of a group":              {obj: vap(kind("apps/v1", "Deployment")), asked: "get apps/v1/deployments */*", says: `(kind=Deployment, apiVersion=apps/v1)`},
-		"an unknown kind":                {obj: vap(kind("example.org/v1", "Widget")), asked: "get example.org/v1/* */*", says: `(kind=Widget, apiVersion=example.org/v1)`},
-		"a kind that does not parse":     {obj: vap(kind("a/b/c", "Odd")), asked: "get */*/* */*", says: `(kind=Odd, apiVersion=a/b/c)`},
-		"a kind elsewhere":               {obj: vap(kind("far.example/v1", "Box")), asked: "get far.example/v1/boxes */*", says: `(kind=Box, apiVersion=far.example/v1)`},
-		"a name of a kind elsewhere":     {obj: bound("boxes", named), asked: "get far.example/v1/boxes ns/s", says: fmt.Sprintf(refused, "get")},
+		"a kind":                         {obj: vap(kind("v1", "Secret")), asked: "get /v1/secrets */*", message: `spec.paramKind: Forbidden: ` + who + `must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)`},
+		"a kind of a group":              {obj: vap(kind("apps/v1", "Deployment")), asked: "get apps/v1/deployments */*", message: `(kind=Deployment, apiVersion=apps/v1)`},
+		"an unknown kind":                {obj: vap(kind("example.org/v1", "Widget")), asked: "get example.org/v1/* */*", message: `(kind=Widget, apiVersion=example.org/v1)`},
+		"a kind that does not parse":     {obj: vap(kind("a/b/c", "Odd")), asked: "get */*/* */*", message: `(kind=Odd, apiVersion=a/b/c)`},
+		"a kind elsewhere":               {obj: vap(kind("far.example/v1", "Box")), asked: "get far.example/v1/boxes */*", message: `(kind=Box, apiVersion=far.example/v1)`},
+		"a name of a kind elsewhere":     {obj: bound("boxes", named), asked: "get far.example/v1/boxes ns/s", message: fmt.Sprintf(refused, "get")},
 		"no kind":                        {obj: vap(nil)},
 		"the kind that it had":           {obj: vap(kind("v1", "Secret")), old: vap(kind("v1", "Secret"))},
-		"another kind than it had":       {obj: vap(kind("v1", "Secret")), old: vap(kind("v1", "ConfigMap")), asked: "get /v1/secrets */*", says: "kind=Secret"},
-		"a kind where there was none":    {obj: vap(kind("v1", "Secret")), old: vap(nil), asked: "get /v1/secrets */*", says: "kind=Secret"},
+		"another kind than it had":       {obj: vap(kind("v1", "Secret")), old: vap(kind("v1", "ConfigMap")), asked: "get /v1/secrets */*", message: "kind=Secret"},
+		"a kind where there was none":    {obj: vap(kind("v1", "Secret")), old: vap(nil), asked: "get /v1/secrets */*", message: "kind=Secret"},
 		"a status":                       {obj: vap(kind("v1", "Secret")), old: vap(nil), sub: "status"},
-		"a name":                         {obj: bound("secrets", named), asked: "get /v1/secrets ns/s", says: fmt.Sprintf(refused, "get")},
-		"a name anywhere":                {obj: bound("deployments", &admissionregistrationv1.ParamRef{Name: "s"}), asked: "get apps/v1/deployments /s", says: fmt.Sprintf(refused, "get")},
-		"a selector":                     {obj: bound("secrets", selected), asked: "list /v1/secrets /", says: fmt.Sprintf(refused, "list")},
-		"a name of a policy without":     {obj: bound("none", named), asked: "get */*/* ns/s", says: fmt.Sprintf(refused, "get")},
-		"a name of no policy":            {obj: bound("gone", named), asked: "get */*/* ns/s", says: "unable to get policy gone" + all},
-		"a name of an unreadable policy": {obj: bound("unreadable", named), asked: "get */*/* ns/s", says: "unable to get policy unreadable" + all},
-		"a name of an unknown kind":      {obj: bound("widgets", named), asked: "get example.org/v1/* ns/s", says: "unable to resolve paramKind &{example.org/v1 Widget}" + all},
-		"a name of an odd kind":          {obj: bound("odd", named), asked: "get */*/* ns/s", says: "unable to parse paramKind &{a/b/c Odd}" + all},
-		"a name that it had":             {obj: bound("secrets", named), old: bound("secrets", named.DeepCopy()), asked: "get /v1/secrets ns/s", says: fmt.Sprintf(refused, "get")},
+		"a name":                         {obj: bound("secrets", named), asked: "get /v1/secrets ns/s", message: fmt.Sprintf(refused, "get")},
+		"a name anywhere":                {obj: bound("deployments", &admissionregistrationv1.ParamRef{Name: "s"}), asked: "get apps/v1/deployments /s", message: fmt.Sprintf(refused, "get")},
+		"a selector":                     {obj: bound("secrets", selected), asked: "list /v1/secrets /", message: fmt.Sprintf(refused, "list")},
+		"a name of a policy without":     {obj: bound("none", named), asked: "get */*/* ns/s", message: fmt.Sprintf(refused, "get")},
+		"a name of no policy":            {obj: bound("gone", named), asked: "get */*/* ns/s", message: "unable to get policy gone" + all},
+		"a name of an unreadable policy": {obj: bound("unreadable", named), asked: "get */*/* ns/s", message: "unable to get policy unreadable" + all},
+		"a name of an unknown kind":      {obj: bound("widgets", named), asked: "get example.org/v1/* ns/s", message: "unable to resolve paramKind &{example.org/v1 Widget}" + all},
+		"a name of an odd kind":          {obj: bound("odd", named), asked: "get */*/* ns/s", message: "unable to parse paramKind &{a/b/c Odd}" + all},
+		"a name that it had":             {obj: bound("secrets", named), old: bound("secrets", named.DeepCopy()), asked: "get /v1/secrets ns/s", message: fmt.Sprintf(refused, "get")},
 		"no name":                        {obj: bound("secrets", nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestParametersAreAskedFor(t *testing.T) {
 			ask := func(z *asker) error {
 				return policy.Reading{Authorizer: z, Catalogue: catalogue, Elsewhere: elsewhere, Objects: stored}.Validate(context.Background(), a)
 			}
-			for _, no := range []*asker{{}, {says: authx.Deny}, {says: authx.Allow, err: errors.New("the webhook is away")}} {
+			for _, no := range []*asker{{}, {message: authx.Deny}, {message: authx.Allow, err: errors.New("the webhook is away")}} {
 				err := ask(no)
 				if c.asked == "" {
 					if err != nil || len(no.asked) != 0 {
@@ -130,11 +130,11 @@ func TestParametersAreAskedFor(t *testing.T) {
 					t.Errorf("asked %q, want %q", no.asked, c.asked)
 				}
 				var st *apierrors.StatusError
-				if !errors.As(err, &st) || st.ErrStatus.Code != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("%v, want %q", err, c.says)
+				if !errors.As(err, &st) || st.ErrStatus.Code != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), c.message) {
+					t.Errorf("%v, want %q", err, c.message)
 				}
 			}
-			if err := ask(&asker{says: authx.Allow}); err != nil {
+			if err := ask(&asker{message: authx.Allow}); err != nil {
 				t.Errorf("who may is refused: %v", err)
 			}
 			a.User = &authx.Identity{Name: "root", Groups: []string{authx.GroupMasters}}
@@ -161,7 +161,7 @@ func TestReadingOfMutators(t *testing.T) {
 		{"mutatingadmissionpolicies", "", "", mutator, mutator.DeepCopy(), admission.Update},
 		{"mutatingadmissionpolicybindings", "spec.paramRef", "list */*/* ns/", bound, nil, admission.Create},
 	} {
-		who := &asker{says: authx.NoOpinion}
+		who := &asker{message: authx.NoOpinion}
 		r := policy.Reading{Authorizer: who, Catalogue: catalogue, Objects: policies{}}
 		err := r.Validate(context.Background(), &admission.Attributes{
 			Operation: c.operation, Resource: catalogue.Lookup("admissionregistration.k8s.io", "v1alpha1", c.plural),

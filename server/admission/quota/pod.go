@@ -152,14 +152,14 @@ func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 		name      corev1.ResourceName
 		container string
 	}
-	told := rules.Seen[lack]{}
+	reported := rules.Seen[lack]{}
 	look := func(list []corev1.Container) {
 		for i := range list {
 			c := &list[i]
 			have := corev1.ResourceList{}
 			named(have, c.Resources.Requests, c.Resources.Limits)
 			for _, name := range names {
-				if _, ok := have[name]; !ok && podNames[name].mandatory && !told.Again(lack{name, c.Name}) {
+				if _, ok := have[name]; !ok && podNames[name].mandatory && !reported.Again(lack{name, c.Name}) {
 					missing[name] = append(missing[name], c.Name)
 				}
 			}

@@ -21,19 +21,19 @@ import (
 func write(t testing.TB) (*admission.Attributes, *strings.Builder) {
 	t.Helper()
 	r := kinds.NewCatalogue(builtin.Resources()).Lookup("", "v1", "configmaps")
-	said := &strings.Builder{}
+	recorded := &strings.Builder{}
 	return &admission.Attributes{
 		Operation: admission.Create, Resource: r, Namespace: "ns", Name: "a",
 		Object:   &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns"}, Data: map[string]string{"k": "v"}},
-		Warn:     func(text string) { said.WriteString("warning " + text + "\n") },
-		Annotate: func(key, value string) { said.WriteString(key + "=" + value + "\n") },
-	}, said
+		Warn:     func(text string) { recorded.WriteString("warning " + text + "\n") },
+		Annotate: func(key, value string) { recorded.WriteString(key + "=" + value + "\n") },
+	}, recorded
 }
 
 // answered runs an answer through all that becomes of it.
 func answered(t testing.TB, data []byte, mutates bool) (*admission.Attributes, string, error) {
 	t.Helper()
-	a, said := write(t)
+	a, recorded := write(t)
 	review, err := decode(data, "v1")
 	if err != nil {
 		return a, "", callFailed("hook.example.org", err)
@@ -44,10 +44,10 @@ func answered(t testing.TB, data []byte, mutates bool) (*admission.Attributes, s
 	}
 	answer.report("hook.example.org", a)
 	if !answer.allowed {
-		return a, said.String(), denial("hook.example.org", answer.result)
+		return a, recorded.String(), denial("hook.example.org", answer.result)
 	}
 	if len(answer.patch) == 0 {
-		return a, said.String(), nil
+		return a, recorded.String(), nil
 	}
 	v := &view{a: a}
 	s := &shown{target: criteria.Target{Resource: a.Resource, Kind: a.Resource.GVK()}}
@@ -56,7 +56,7 @@ func answered(t testing.TB, data []byte, mutates bool) (*admission.Attributes, s
 	}
 	h := &hook{name: "hook.example.org"}
 	_, err = (&Mutating{}).apply(t.Context(), h, v, s, answer.patch, &notes{h: h, a: a})
-	return a, said.String(), err
+	return a, recorded.String(), err
 }
 
 func review(t testing.TB, response map[string]any) []byte {
@@ -73,17 +73,17 @@ func TestAnswers(t *testing.T) {
 		return map[string]any{"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": []byte(text)}
 	}
 	for name, c := range map[string]struct {
-		answer  []byte
-		looks   bool // at objects only
-		want    string
-		said    string
-		changed bool
+		answer   []byte
+		looks    bool // at objects only
+		want     string
+		recorded string
+		changed  bool
 	}{
 		"yes":                  {answer: review(t, map[string]any{"uid": "u", "allowed": true})},
 		"no":                   {answer: review(t, map[string]any{"uid": "u"}), want: `admission webhook "hook.example.org" denied the request without explanation`},
 		"no with a reason":     {answer: review(t, map[string]any{"uid": "u", "status": map[string]any{"reason": "Never"}}), want: `denied the request: Never`},
 		"no with a message":    {answer: review(t, map[string]any{"uid": "u", "status": map[string]any{"message": "m", "code": 200}}), want: `denied the request: m`},
-		"notes":                {answer: review(t, map[string]any{"uid": "u", "allowed": true, "warnings": []string{"w"}, "auditAnnotations": map[string]string{"b": "2", "a": "1", "c/d": "3", "": "4"}}), said: "hook.example.org/a=1\nhook.example.org/b=2\nwarning w\n"},
+		"notes":                {answer: review(t, map[string]any{"uid": "u", "allowed": true, "warnings": []string{"w"}, "auditAnnotations": map[string]string{"b": "2", "a": "1", "c/d": "3", "": "4"}}), recorded: "hook.example.org/a=1\nhook.example.org/b=2\nwarning w\n"},
 		"nothing":              {answer: []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`), want: "webhook response was absent"},
 		"no kind":              {answer: []byte(`{"response":{"uid":"u","allowed":true}}`), want: "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind="},
 		"a success":            {answer: []byte(`{"apiVersion":"v1","kind":"Status","status":"Success"}`), want: "webhook response was absent"},
@@ -101,12 +101,12 @@ func TestAnswers(t *testing.T) {
 		"a wrong type":         {answer: review(t, patch(`[{"op":"replace","path":"/data","value":7}]`)), want: "data"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, said, err := answered(t, c.answer, !c.looks)
+			a, recorded, err := answered(t, c.answer, !c.looks)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if said != c.said {
-				t.Errorf("said %q, want %q", said, c.said)
+			if recorded != c.recorded {
+				t.Errorf("recorded %q, want %q", recorded, c.recorded)
 			}
 			if before, _ := write(t); apiequality.Semantic.DeepEqual(before.Object, a.Object) == c.changed {
 				t.Errorf("the object is %+v", a.Object)
@@ -125,7 +125,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, mutates bool) {
 		a, _, err := answered(t, data, mutates)
 		if err != nil && err.Error() == "" {
-			t.Error("a refusal says nothing")
+			t.Error("a refusal has no message")
 		}
 		if _, ok := a.Object.(*corev1.ConfigMap); !ok {
 			t.Errorf("the object is a %T", a.Object)

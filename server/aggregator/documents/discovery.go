@@ -19,18 +19,18 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator"
 )
 
-// sayings are the resources of a server according to its last discovery documents.
-type sayings struct {
+// discoveryResult has the resources of a server from its last discovery documents.
+type discoveryResult struct {
 	versions map[schema.GroupVersion]*discoveryv2.APIVersionDiscovery
 	etag     string
 	lists    bool // it knows nothing but a list for each version
 
-	err    error // nothing could be had
+	err    error // nothing could be fetched
 	failed map[schema.GroupVersion]error
 }
 
-// bad is why the server's documents could not be fetched, or nil.
-func (s *sayings) bad() error {
+// bad returns the reason why the server's documents could not be fetched, or nil.
+func (s *discoveryResult) bad() error {
 	errs := []error{s.err}
 	for gv, err := range s.failed {
 		errs = append(errs, fmt.Errorf("%s: %w", gv, err))
@@ -42,7 +42,7 @@ func (s *sayings) bad() error {
 const everything = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
 // resources asks a server for its resources, version by version if it has no document of all.
-func (d *Documents) resources(ctx context.Context, services []*apiregistrationv1.APIService, last *sayings) *sayings {
+func (d *Documents) resources(ctx context.Context, services []*apiregistrationv1.APIService, last *discoveryResult) *discoveryResult {
 	q := question{who: discoverer, path: "/apis", accept: everything, timeout: discoveryTimeout, most: maxDiscovery}
 	if last != nil && last.err == nil && !last.lists {
 		q.etag = last.etag
@@ -50,19 +50,19 @@ func (d *Documents) resources(ctx context.Context, services []*apiregistrationv1
 	a, err := d.ask(ctx, services[0], q)
 	switch {
 	case err != nil:
-		return &sayings{err: err}
+		return &discoveryResult{err: err}
 	case a.code == http.StatusNotModified && q.etag != "":
 		return last
 	case a.code == http.StatusOK && isAggregated(a.contentType):
 		versions, err := readAggregated(a.body)
-		return &sayings{versions: versions, etag: a.etag, err: err}
+		return &discoveryResult{versions: versions, etag: a.etag, err: err}
 	}
-	s := &sayings{lists: true, versions: map[schema.GroupVersion]*discoveryv2.APIVersionDiscovery{}, failed: map[schema.GroupVersion]error{}}
+	s := &discoveryResult{lists: true, versions: map[schema.GroupVersion]*discoveryv2.APIVersionDiscovery{}, failed: map[schema.GroupVersion]error{}}
 	for _, service := range services {
 		gv := aggregator.GroupVersion(service)
 		v, err := d.list(ctx, service, gv)
-		if errors.Is(err, errAway) {
-			return &sayings{err: err} // the others would only take as long
+		if errors.Is(err, errUnreachable) {
+			return &discoveryResult{err: err} // the others would only take as long
 		}
 		if err != nil {
 			s.failed[gv] = err

@@ -86,7 +86,7 @@ func (d *Documents) Services() ([]discovery.Service, uint64) {
 		if s.Spec.Service != nil {
 			entry.Remote = true
 			if at := d.servers[originOf(s)]; at != nil {
-				entry.Says = at.says(aggregator.GroupVersion(s))
+				entry.Discovery = at.discoveryOf(aggregator.GroupVersion(s))
 			}
 		}
 		list = append(list, entry)
@@ -97,18 +97,18 @@ func (d *Documents) Services() ([]discovery.Service, uint64) {
 	return d.listing, d.number
 }
 
-// says is the last discovery document of a version; nil before the first fetch.
-func (s *server) says(gv schema.GroupVersion) *discoveryv2.APIVersionDiscovery {
+// discoveryOf returns the last discovery document of a version; nil before the first fetch.
+func (s *server) discoveryOf(gv schema.GroupVersion) *discoveryv2.APIVersionDiscovery {
 	switch {
-	case s.said == nil:
+	case s.result == nil:
 		return nil
-	case s.said.err != nil, s.said.failed[gv] != nil:
+	case s.result.err != nil, s.result.failed[gv] != nil:
 		return &discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessStale}
 	}
-	if v := s.said.versions[gv]; v != nil {
+	if v := s.result.versions[gv]; v != nil {
 		return v
 	}
-	if s.said.lists { // this version was not fetched yet
+	if s.result.lists { // this version was not fetched yet
 		return nil
 	}
 	return &discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}

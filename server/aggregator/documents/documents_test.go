@@ -150,18 +150,18 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
-// says describes a group version: "unknown", or its freshness and resources.
-func (w *world) says(gv string) string {
+// describe describes a group version: "unknown", or its freshness and resources.
+func (w *world) describe(gv string) string {
 	list, _ := w.Services()
 	for _, s := range list {
 		if s.Group+"/"+s.Version != gv {
 			continue
 		}
-		if s.Says == nil {
+		if s.Discovery == nil {
 			return "unknown"
 		}
-		out := string(s.Says.Freshness)
-		for _, r := range s.Says.Resources {
+		out := string(s.Discovery.Freshness)
+		for _, r := range s.Discovery.Resources {
 			out += " " + r.Resource
 			for _, sub := range r.Subresources {
 				out += " " + r.Resource + "/" + sub.Subresource
@@ -172,9 +172,9 @@ func (w *world) says(gv string) string {
 	return "none"
 }
 
-func (w *world) untilSays(gv, want string) {
+func (w *world) untilIs(gv, want string) {
 	w.t.Helper()
-	w.until(gv+" says "+want, func() bool { return w.says(gv) == want })
+	w.until(gv+" says "+want, func() bool { return w.describe(gv) == want })
 }
 
 func (w *world) count(prefix string) (n int) {
@@ -220,9 +220,9 @@ func TestLists(t *testing.T) {
 	for _, group := range []string{"good.example", "broken.example", "garbage.example", "other.example"} {
 		w.leave(group, "v1", "one")
 	}
-	w.untilSays("good.example/v1", "Current gadgets widgets widgets/status orphans orphans/part")
+	w.untilIs("good.example/v1", "Current gadgets widgets widgets/status orphans orphans/part")
 	for _, group := range []string{"broken.example", "garbage.example", "other.example"} {
-		w.untilSays(group+"/v1", "Stale")
+		w.untilIs(group+"/v1", "Stale")
 	}
 	for kind, want := range map[string]string{
 		"Widget.v1.good.example": "widgets namespaced true", "Gadget.v1.good.example": "gadgets namespaced false",
@@ -252,16 +252,16 @@ func TestLists(t *testing.T) {
 			{Resource: "orphans", Scope: "Namespaced", ResponseKind: &metav1.GroupVersionKind{},
 				Subresources: []discoveryv2.APISubresourceDiscovery{{Subresource: "part", ResponseKind: &metav1.GroupVersionKind{Group: "other", Version: "v3", Kind: "Part"}, Verbs: []string{"create"}}}},
 		}
-		if d := cmp.Diff(want, s.Says.Resources); d != "" {
+		if d := cmp.Diff(want, s.Discovery.Resources); d != "" {
 			t.Error(d)
 		}
 	}
 	if n := w.count("one /apis/good.example/v1 as system:kube-aggregator system:masters"); n == 0 {
-		t.Error("it was asked as somebody else")
+		t.Error("it was asked as another user")
 	}
 }
 
-// modern answers with one document of all groups, and with 304 to who has it.
+// modern answers with one document of all groups, or with 304 to a client that has it.
 func modern(document string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis" {
@@ -287,7 +287,7 @@ func aggregated(groups ...string) string {
 	return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// One document tells of all versions that a server is left. One that is not in it is empty and
+// One document describes all versions that APIServices delegate to a server. One that is not in it is empty and
 // current; groups that no APIService delegates belong to no server.
 func TestAggregated(t *testing.T) {
 	w := newWorld(t)
@@ -295,16 +295,16 @@ func TestAggregated(t *testing.T) {
 	w.leave("a.example", "v1", "one")
 	w.leave("b.example", "v1", "one")
 	w.leave("missing.example", "v1", "one")
-	w.untilSays("a.example/v1", "Current things things/status")
-	w.untilSays("b.example/v1", "Current things things/status")
-	w.untilSays("missing.example/v1", "Current")
-	if got := w.says("apps/v1"); got != "none" {
+	w.untilIs("a.example/v1", "Current things things/status")
+	w.untilIs("b.example/v1", "Current things things/status")
+	w.untilIs("missing.example/v1", "Current")
+	if got := w.describe("apps/v1"); got != "none" {
 		t.Errorf("apps: %s", got)
 	}
 	// It is asked again and again, and its answer is not sent twice.
 	before := w.count("one /apis as")
 	w.until("asked again", func() bool { return w.count("one /apis as") > before+2 })
-	w.untilSays("a.example/v1", "Current things things/status")
+	w.untilIs("a.example/v1", "Current things things/status")
 	if _, number := w.Services(); number > 6 {
 		t.Errorf("the listing changed %d times, although the answer was the same", number)
 	}
@@ -313,7 +313,7 @@ func TestAggregated(t *testing.T) {
 	}
 	// The same document is as good for an APIService that comes later.
 	w.leave("late.example", "v1", "one")
-	w.untilSays("late.example/v1", "Current")
+	w.untilIs("late.example/v1", "Current")
 }
 
 // The group of a server that cannot be reached is stale, and no other; it is current when the server is back,
@@ -323,18 +323,18 @@ func TestAway(t *testing.T) {
 	w.serve("good", modern(aggregated("good.example")))
 	w.leave("good.example", "v1", "good")
 	w.leave("away.example", "v1", "nobody")
-	w.untilSays("away.example/v1", "Stale")
-	w.untilSays("good.example/v1", "Current things things/status")
+	w.untilIs("away.example/v1", "Stale")
+	w.untilIs("good.example/v1", "Current things things/status")
 
 	w.serve("nobody", modern(aggregated("away.example")))
 	w.leave("away.example", "v1", "nobody") // as its Available condition would change
-	w.untilSays("away.example/v1", "Current things things/status")
+	w.untilIs("away.example/v1", "Current things things/status")
 
 	w.serve("nobody", func(http.ResponseWriter, *http.Request) { panic(&cache.Unreadable{}) }) // as of its Service
-	w.untilSays("away.example/v1", "Stale")
-	w.untilSays("good.example/v1", "Current things things/status")
+	w.untilIs("away.example/v1", "Stale")
+	w.untilIs("good.example/v1", "Current things things/status")
 	w.drop("away.example", "v1")
-	w.untilSays("away.example/v1", "none")
+	w.untilIs("away.example/v1", "none")
 }
 
 // Servers that stall, more of them than are asked at once, do not delay others, and each gets one
@@ -349,7 +349,7 @@ func TestStalls(t *testing.T) {
 	}
 	w.serve("good", old)
 	w.leave("good.example", "v1", "good")
-	w.untilSays("good.example/v1", "Current gadgets widgets widgets/status orphans orphans/part")
+	w.untilIs("good.example/v1", "Current gadgets widgets widgets/status orphans orphans/part")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := 0
@@ -376,7 +376,7 @@ func TestBounds(t *testing.T) {
 			w := newWorld(t)
 			w.serve("one", modern(body))
 			w.leave("a.example", "v1", "one")
-			w.untilSays("a.example/v1", "Stale")
+			w.untilIs("a.example/v1", "Stale")
 		})
 	}
 }

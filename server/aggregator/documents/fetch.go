@@ -26,8 +26,8 @@ var (
 	describer  = &authx.Identity{Name: "system:aggregator"}
 )
 
-// errAway is the failure of a request that brought no answer: there is no use in the next.
-var errAway = errors.New("the server cannot be reached")
+// errUnreachable is the failure of a request without an answer: further requests would fail too.
+var errUnreachable = errors.New("the server cannot be reached")
 
 // question is one request to a server.
 type question struct {
@@ -65,7 +65,7 @@ func (d *Documents) ask(ctx context.Context, s *apiregistrationv1.APIService, q 
 		err = unread
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errAway, err)
+		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	defer resp.Body.Close()
 	a := &answer{code: resp.StatusCode, contentType: resp.Header.Get("Content-Type"), etag: resp.Header.Get("ETag")}
@@ -76,7 +76,7 @@ func (d *Documents) ask(ctx context.Context, s *apiregistrationv1.APIService, q 
 		return a, nil
 	}
 	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, q.most+1)); err != nil {
-		return nil, fmt.Errorf("%w: reading %s: %w", errAway, q.path, err)
+		return nil, fmt.Errorf("%w: reading %s: %w", errUnreachable, q.path, err)
 	}
 	if int64(len(a.body)) > q.most {
 		return nil, fmt.Errorf("%s has more than %d bytes", q.path, q.most)

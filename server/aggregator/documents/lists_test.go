@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator/documents"
 )
 
-// Who has read APIServices before others, and comes after them, does not number what he has read as newer.
+// A goroutine that reads the APIServices before another one, and stores them after it, does not give them a newer number.
 func TestNumbersOfLists(t *testing.T) {
 	w := newWorld(t)
 	agg := aggregator.New(aggregator.Config{Cache: w.cache})
@@ -30,12 +30,12 @@ func TestNumbersOfLists(t *testing.T) {
 		number uint64
 	}
 	ask := func() <-chan list {
-		told := make(chan list, 1)
+		result := make(chan list, 1)
 		go func() {
 			all, number := d.Services()
-			told <- list{len(all), number}
+			result <- list{len(all), number}
 		}()
-		return told
+		return result
 	}
 	older := ask()
 	<-read

@@ -51,7 +51,7 @@ func (d *Documents) describe(ctx context.Context, services []*apiregistrationv1.
 		}
 	}
 	changedSwagger, err2 := d.askSwagger(ctx, now)
-	if errors.Is(err2, errAway) {
+	if errors.Is(err2, errUnreachable) {
 		return last, err2
 	}
 	changedIndex, err3 := d.askIndex(ctx, now, changedSwagger)

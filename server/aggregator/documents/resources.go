@@ -32,16 +32,16 @@ func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion)
 			if one.Spec.Service == nil || g.Name == "" {
 				continue
 			}
-			gv, says := aggregator.GroupVersion(one), (*discoveryv2.APIVersionDiscovery)(nil)
+			gv, version := aggregator.GroupVersion(one), (*discoveryv2.APIVersionDiscovery)(nil)
 			if at := d.servers[originOf(one)]; at != nil {
-				says = at.says(gv)
+				version = at.discoveryOf(gv)
 			}
-			if says == nil || says.Freshness == discoveryv2.DiscoveryFreshnessStale {
+			if version == nil || version.Freshness == discoveryv2.DiscoveryFreshnessStale {
 				unknown = append(unknown, gv)
 				continue
 			}
-			for i := range says.Resources {
-				if r := &says.Resources[i]; !seen[r.Resource] {
+			for i := range version.Resources {
+				if r := &version.Resources[i]; !seen[r.Resource] {
 					seen[r.Resource] = true
 					list = append(list, resourceOf(gv, r))
 				}
@@ -66,17 +66,17 @@ func (d *Documents) OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersio
 	if at == nil {
 		return what, false, false
 	}
-	says := at.says(gvk.GroupVersion())
-	if says == nil {
+	version := at.discoveryOf(gvk.GroupVersion())
+	if version == nil {
 		return what, false, false
 	}
-	i := slices.IndexFunc(says.Resources, func(r discoveryv2.APIResourceDiscovery) bool {
+	i := slices.IndexFunc(version.Resources, func(r discoveryv2.APIResourceDiscovery) bool {
 		return r.ResponseKind.Kind == gvk.Kind && (r.ResponseKind.Group == "" || r.ResponseKind.Group == gvk.Group)
 	})
 	if i < 0 {
 		return what, false, false
 	}
-	r := &says.Resources[i]
+	r := &version.Resources[i]
 	return gvk.GroupVersion().WithResource(r.Resource), r.Scope == discoveryv2.ScopeNamespace, true
 }
 

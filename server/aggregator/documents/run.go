@@ -22,9 +22,9 @@ type server struct {
 	resources due
 	described due
 
-	said    *sayings      // nil: not fetched yet
-	opened  *descriptions // nil: likewise
-	trouble string        // that was logged last
+	result  *discoveryResult // nil: not fetched yet
+	opened  *descriptions    // nil: likewise
+	trouble string           // that was logged last
 }
 
 // due holds the time of the next attempt, and the number of failures.
@@ -180,19 +180,19 @@ func (d *Documents) visit(ctx context.Context, v visit) {
 	s := v.server
 	if v.resources {
 		d.mu.Lock()
-		last := s.said
+		last := s.result
 		d.mu.Unlock()
-		said := d.resources(ctx, v.services, last)
+		result := d.resources(ctx, v.services, last)
 		if ctx.Err() == nil {
-			d.heard(s, said)
+			d.storeDiscovery(s, result)
 		}
 	}
 	if v.described {
 		d.mu.Lock()
-		last, away := s.opened, s.said != nil && s.said.err != nil
+		last, unreachable := s.opened, s.result != nil && s.result.err != nil
 		d.mu.Unlock()
-		opened, err := last, errAway
-		if !away { // otherwise it would be waited for again
+		opened, err := last, errUnreachable
+		if !unreachable { // otherwise it would be waited for again
 			opened, err = d.describe(ctx, v.services, last)
 		}
 		if ctx.Err() == nil {
@@ -207,12 +207,12 @@ func (d *Documents) visit(ctx context.Context, v visit) {
 	}
 }
 
-// heard stores a server's discovery.
-func (d *Documents) heard(s *server, said *sayings) {
-	bad := said.bad()
+// storeDiscovery stores a server's discovery.
+func (d *Documents) storeDiscovery(s *server, result *discoveryResult) {
+	bad := result.bad()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.said, d.changed = said, true
+	s.result, d.changed = result, true
 	if now := d.cfg.Clock(); bad == nil {
 		s.resources.again(now.Add(d.cfg.Interval))
 	} else {
@@ -254,5 +254,5 @@ func (d *Documents) note(s *server, err error) {
 		d.cfg.Log.Info("an aggregated server serves its resource list again", "apiservices", strings.Join(names, ","))
 		return
 	}
-	d.cfg.Log.Warn("an aggregated server does not tell of its resources; they are shown as stale", "apiservices", strings.Join(names, ","), "error", text)
+	d.cfg.Log.Warn("cannot read the resource list of an aggregated server; its resources are shown as stale", "apiservices", strings.Join(names, ","), "error", text)
 }

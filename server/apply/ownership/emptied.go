@@ -93,7 +93,7 @@ func nullInItems(s merging.Schema, live, merged []any) {
 	if len(keys) == 0 {
 		return
 	}
-	told := func(m map[string]any) string {
+	keyText := func(m map[string]any) string {
 		values := make([]any, len(keys))
 		for i, key := range keys {
 			var has bool
@@ -106,12 +106,12 @@ func nullInItems(s merging.Schema, live, merged []any) {
 	known := make(map[string]map[string]any, len(live))
 	for _, v := range live {
 		if m, ok := v.(map[string]any); ok {
-			known[told(m)] = m
+			known[keyText(m)] = m
 		}
 	}
 	for _, v := range merged {
 		if m, ok := v.(map[string]any); ok && holdsEmpty(m) {
-			nullEmptied(item, known[told(m)], m)
+			nullEmptied(item, known[keyText(m)], m)
 		}
 	}
 }

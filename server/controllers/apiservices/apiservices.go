@@ -1,4 +1,5 @@
-// Package apiservices sets the condition Available of APIServices.
+// Package apiservices sets the condition Available of APIServices: true for versions of this server, otherwise by this
+// server's own check of the other server.
 package apiservices
 
 import (
@@ -34,7 +35,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	l.Sources = []reconcile.Source{l.Objects(aggregator.Storage, nil)}
 	l.Signalled = func() { // of some of them something else is known now
 		for _, s := range c.Aggregator.Services().All() {
-			if desired, known := c.desired(s); known && !says(s, desired) {
+			if desired, known := c.desired(s); known && !hasCondition(s, desired) {
 				l.Queue.Touch(reconcile.Key{Name: s.Name}, 0)
 			}
 		}
@@ -85,7 +86,7 @@ func (c *Controller) reconcile(ctx context.Context, item *cache.Item, local bool
 		return nil
 	}
 	condition, known := c.desired(s)
-	if !known || says(s, condition) {
+	if !known || hasCondition(s, condition) {
 		return nil
 	}
 	if i := available(s.Status.Conditions); i < 0 {
@@ -103,8 +104,8 @@ func available(list []apiregistrationv1.APIServiceCondition) int {
 	return slices.IndexFunc(list, func(c apiregistrationv1.APIServiceCondition) bool { return c.Type == apiregistrationv1.Available })
 }
 
-// says reports whether an APIService has a condition already, regardless of its time.
-func says(s *apiregistrationv1.APIService, c apiregistrationv1.APIServiceCondition) bool {
+// hasCondition reports whether an APIService has a condition already, regardless of its time.
+func hasCondition(s *apiregistrationv1.APIService, c apiregistrationv1.APIServiceCondition) bool {
 	i := available(s.Status.Conditions)
 	if i < 0 {
 		return false

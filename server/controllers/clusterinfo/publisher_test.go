@@ -84,7 +84,7 @@ func TestClusterInfo(t *testing.T) {
 		return fmt.Sprintf("certificate-authority-data: %s\n    server: https://api:6443\n", base64.StdEncoding.EncodeToString([]byte(authority)))
 	}
 	const secret = "0123456789abcdef"
-	says := func(text string) { // and is signed so
+	awaitText := func(text string) { // and is signed so
 		t.Helper()
 		servertest.Eventually(t, func() bool {
 			m, _ := get()
@@ -98,18 +98,18 @@ func TestClusterInfo(t *testing.T) {
 		t.Helper()
 		before := reads.Load()
 		servertest.Eventually(t, func() bool { return reads.Load() > before+2 })
-		says(text)
+		awaitText(text)
 	}
 	merge := []string{"Content-Type", "application/merge-patch+json"}
 
 	servertest.Eventually(t, func() bool { _, found := get(); return found })
 	s.Must("POST", "/api/v1/namespaces/kube-system/secrets", `{"metadata":{"name":"bootstrap-token-abcdef"},"type":"bootstrap.kubernetes.io/token",
 		"stringData":{"token-id":"abcdef","token-secret":"`+secret+`","usage-bootstrap-signing":"true"}}`)
-	says(own("one"))
+	awaitText(own("one"))
 	authority.Store("two")
-	says(own("two"))
+	awaitText(own("two"))
 	if n := log.count("has the address and the authority of this server now"); n != 1 {
-		t.Errorf("%d lines tell of one correction", n)
+		t.Errorf("%d lines about one correction", n)
 	}
 
 	s.Must("PATCH", maps+"/cluster-info?fieldManager=kubectl-edit", `{"data":{"kubeconfig":"server: https://balancer:443"}}`, merge...)
@@ -117,13 +117,13 @@ func TestClusterInfo(t *testing.T) {
 	authority.Store("three")
 	stays("https://balancer:443")
 	if n := log.count("managers=kubectl-edit"); n != 1 {
-		t.Errorf("%d lines tell of who has edited it", n)
+		t.Errorf("%d lines about who has edited it", n)
 	}
 	s.Must("PATCH", maps+"/cluster-info?fieldManager=kubectl-edit", `{"data":{"kubeconfig":"server: https://other:443"}}`, merge...)
 	stays("https://other:443")
 
 	s.Must("DELETE", maps+"/cluster-info", "")
-	says(own("three"))
+	awaitText(own("three"))
 	m, _ := get()
 	applied, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "cluster-info"}, "data": map[string]any{"kubeconfig": m.Data["kubeconfig"]}})
 	if err != nil {
@@ -133,11 +133,11 @@ func TestClusterInfo(t *testing.T) {
 	authority.Store("four")
 	stays(own("three"))
 	if n := log.count(`managers="cluster-info, gitops"`); n != 1 {
-		t.Errorf("%d lines tell of who owns it too", n)
+		t.Errorf("%d lines about who owns it too", n)
 	}
 
 	s.Must("DELETE", maps+"/cluster-info", "")
-	says(own("four"))
+	awaitText(own("four"))
 	s.Must("PATCH", maps+"/cluster-info", `{"metadata":{"labels":null}}`, merge...)
 	authority.Store("five")
 	stays(own("four"))

@@ -222,14 +222,14 @@ func (w *World) Call(_ context.Context, _, method, path, _ string, body, into an
 		return err
 	}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: storage}, name, fmt.Errorf("it has changed"))
-	var said struct {
+	var options struct {
 		Metadata      metav1.ObjectMeta
 		Preconditions *metav1.Preconditions
 	}
-	if err := json.Unmarshal(data, &said); err != nil {
+	if err := json.Unmarshal(data, &options); err != nil {
 		return err
 	}
-	for _, version := range []string{said.Metadata.ResourceVersion, preconditioned(said.Preconditions)} {
+	for _, version := range []string{options.Metadata.ResourceVersion, preconditioned(options.Preconditions)} {
 		if version != "" && version != fmt.Sprint(item.Revision) {
 			return conflict
 		}

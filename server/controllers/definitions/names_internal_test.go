@@ -19,8 +19,8 @@ func wanting(created int64, plural, kind string, short ...string) *definition {
 	}}
 }
 
-// said describes the conditions of a definition.
-func said(d *definition) string {
+// conditionsText describes the conditions of a definition.
+func conditionsText(d *definition) string {
 	var out []string
 	for _, t := range []apiextensionsv1.CustomResourceDefinitionConditionType{
 		apiextensionsv1.NamesAccepted, apiextensionsv1.Established, apiextensionsv1.KubernetesAPIApprovalPolicyConformant,
@@ -52,7 +52,7 @@ func TestNamesOfDefinitions(t *testing.T) {
 	}
 	want := func(when string, of *definition, text string) {
 		t.Helper()
-		if got := said(of); got != text {
+		if got := conditionsText(of); got != text {
 			t.Errorf("%s: %s\n got %s\nwant %s", when, of.crd.Name, got, text)
 		}
 	}
@@ -85,17 +85,17 @@ func TestBundleOfDefinitions(t *testing.T) {
 	config := &apiextensionsv1.WebhookClientConfig{CABundle: []byte("none")}
 	one.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: config}}
 	acceptNames(one.crd, []*definition{one})
-	if got, want := said(one), "True NoConflicts: no conflicts found; False InvalidCABundle: The conversion webhook CABundle is invalid"; got != want {
+	if got, want := conditionsText(one), "True NoConflicts: no conflicts found; False InvalidCABundle: The conversion webhook CABundle is invalid"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	config.CABundle = nil
 	acceptNames(one.crd, []*definition{one})
-	if got := said(one); got != good {
+	if got := conditionsText(one); got != good {
 		t.Errorf("without certificates: %s", got)
 	}
 	config.CABundle = []byte("none")
 	acceptNames(one.crd, []*definition{one})
-	if got := said(one); got != good {
+	if got := conditionsText(one); got != good {
 		t.Errorf("once established, always: %s", got)
 	}
 }
@@ -116,7 +116,7 @@ func TestApprovalOfDefinitions(t *testing.T) {
 			one.crd.Spec.Group = "k8s.io.example.com"
 		}
 		approve(one.crd)
-		if got := said(one); !strings.HasPrefix(got, want) || want == "" && got != "" {
+		if got := conditionsText(one); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%q: %s, want %s", annotation, got, want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestNamesOfBuiltInResources(t *testing.T) {
 			t.Errorf("%s %d is taken for a resource of its own", one.crd.Name, one.created)
 		}
 		refuseNames(one.crd)
-		if got, want := said(one), `False PluralConflict: "`+one.crd.Spec.Names.Plural+`" is already in use`+waiting; got != want {
+		if got, want := conditionsText(one), `False PluralConflict: "`+one.crd.Spec.Names.Plural+`" is already in use`+waiting; got != want {
 			t.Errorf("%d: %s\nwant %s", one.created, got, want)
 		}
 		if one.crd.Status.AcceptedNames.Plural != "" {

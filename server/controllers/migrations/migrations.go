@@ -1,4 +1,5 @@
-// Package migrations stores objects again that were stored in another form than they would be now.
+// Package migrations runs StorageVersionMigrations: it rewrites objects whose stored form is not the present one, and
+// changes nothing else of them.
 package migrations
 
 import (
@@ -97,7 +98,7 @@ func (m *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	if failure.message == notThere && m.Now().Before(migration.CreationTimestamp.Add(migrationAwaits)) {
 		return r, reconcile.ErrRetry
 	}
-	return r, m.say(ctx, &migration, conditionOf(storagemigrationv1alpha1.MigrationFailed, "StorageVersionMigrationFailed", failure.message, m.Now()))
+	return r, m.setStatus(ctx, &migration, conditionOf(storagemigrationv1alpha1.MigrationFailed, "StorageVersionMigrationFailed", failure.message, m.Now()))
 }
 
 // migrationFailure is the end of a migration, in the words of a stock controller.
@@ -133,12 +134,12 @@ func (m *Controller) migrate(ctx context.Context, migration *storagemigrationv1a
 	}
 	if migration.Status.ResourceVersion == "" {
 		revision := strconv.FormatInt(m.Cache.Snapshot(home.Storage.Key).Revision, 10)
-		if err := m.say(ctx, migration, func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) { s.ResourceVersion = revision }); err != nil {
+		if err := m.setStatus(ctx, migration, func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) { s.ResourceVersion = revision }); err != nil {
 			return err
 		}
 	}
 	began := conditionOf(storagemigrationv1alpha1.MigrationRunning, "StorageVersionMigrationInProgress", "", m.Now())
-	if err := m.say(ctx, migration, began); err != nil {
+	if err := m.setStatus(ctx, migration, began); err != nil {
 		return err
 	}
 	for range migrationPasses {
@@ -147,7 +148,7 @@ func (m *Controller) migrate(ctx context.Context, migration *storagemigrationv1a
 			return err
 		}
 		if written == 0 {
-			return m.say(ctx, migration, conditionOf(storagemigrationv1alpha1.MigrationSucceeded, "StorageVersionMigrationSucceeded", "", m.Now()))
+			return m.setStatus(ctx, migration, conditionOf(storagemigrationv1alpha1.MigrationSucceeded, "StorageVersionMigrationSucceeded", "", m.Now()))
 		}
 	}
 	return errors.New("objects are still written in an older form, as by a server with another configuration")
@@ -208,9 +209,9 @@ func (m *Controller) gone(migration *storagemigrationv1alpha1.StorageVersionMigr
 	return item == nil || item.Err() == nil && (!reconcile.Decode(item, &now) || now.UID != migration.UID || now.DeletionTimestamp != nil || finished(&now))
 }
 
-// say updates the status of a migration, and retries after a conflict. If it succeeds, migration
+// setStatus updates the status of a migration, and retries after a conflict. If it succeeds, migration
 // is the stored object.
-func (m *Controller) say(ctx context.Context, migration *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
+func (m *Controller) setStatus(ctx context.Context, migration *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
 	path := path + "/" + url.PathEscape(migration.Name)
 	for tries := 1; ; tries++ {
 		change(&migration.Status)

@@ -92,8 +92,8 @@ func (m *migrating) ends(name string) storagemigrationv1alpha1.StorageVersionMig
 	return got.Status
 }
 
-// said describes a status.
-func said(s storagemigrationv1alpha1.StorageVersionMigrationStatus) string {
+// statusText describes a status.
+func statusText(s storagemigrationv1alpha1.StorageVersionMigrationStatus) string {
 	var parts []string
 	for _, c := range s.Conditions {
 		if c.LastUpdateTime.IsZero() {
@@ -142,7 +142,7 @@ func TestMigrationToAnotherKey(t *testing.T) {
 	m.create("events", "events.k8s.io", "v1", "events") // another version than the stored one
 	m.start()
 	status := m.ends("secrets")
-	if got := said(status); got != migrated {
+	if got := statusText(status); got != migrated {
 		t.Error(got)
 	}
 	if at, err := strconv.ParseInt(status.ResourceVersion, 10, 64); err != nil || at < revision || at > m.Cache.Revision() {
@@ -160,7 +160,7 @@ func TestMigrationToAnotherKey(t *testing.T) {
 	if a, b := revisionOut(t, before), revisionOut(t, after); a != b {
 		t.Errorf("before %s\nafter %s", a, b)
 	}
-	if got := said(m.ends("events")); got != migrated {
+	if got := statusText(m.ends("events")); got != migrated {
 		t.Error(got)
 	}
 	if row := m.row("events", "default", "e"); !row.ExpiresAt.Equal(written.ExpiresAt) || string(row.Value) != string(written.Value) {
@@ -168,7 +168,7 @@ func TestMigrationToAnotherKey(t *testing.T) {
 	}
 	at := m.row("secrets", "default", "s7").Revision
 	m.create("again", "", "v1", "secrets")
-	if got := said(m.ends("again")); got != migrated || m.row("secrets", "default", "s7").Revision != at {
+	if got := statusText(m.ends("again")); got != migrated || m.row("secrets", "default", "s7").Revision != at {
 		t.Errorf("%s, and an object that was stored anew is so again", got)
 	}
 }
@@ -201,7 +201,7 @@ func TestMigrationsThatFail(t *testing.T) {
 		"broken":   {"", "v1", "configmaps", failed},
 	} {
 		m.create(name, c.group, c.version, c.resource)
-		if got := said(m.ends(name)); got != c.want {
+		if got := statusText(m.ends(name)); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -244,12 +244,12 @@ func TestMigrationsThatAreInterrupted(t *testing.T) {
 	m.work.Objects = store
 	keys.Fail(nil)
 	m.start()
-	if got := said(m.ends("secrets")); got != migrated {
+	if got := statusText(m.ends("secrets")); got != migrated {
 		t.Error(got)
 	}
 	m.create("early", "example.com", "v1", "things")
 	m.define("v1", "")
-	if got := said(m.ends("early")); got != migrated {
+	if got := statusText(m.ends("early")); got != migrated {
 		t.Error(got)
 	}
 }
@@ -272,7 +272,7 @@ func TestMigrationThatIsDeleted(t *testing.T) {
 	m.create("endless", "", "v1", "secrets")
 	servertest.Eventually(t, func() bool { return m.Do("GET", migrationsPath+"/endless", "").Code == 404 })
 	m.create("next", "", "v1", "configmaps")
-	if got := said(m.ends("next")); got != migrated {
+	if got := statusText(m.ends("next")); got != migrated {
 		t.Error(got)
 	}
 	mu.Lock()
@@ -319,7 +319,7 @@ func TestMigrationDuringWrites(t *testing.T) {
 	}
 	m.start()
 	m.create("secrets", "", "v1", "secrets")
-	if got := said(m.ends("secrets")); got != migrated {
+	if got := statusText(m.ends("secrets")); got != migrated {
 		t.Error(got)
 	}
 	if got := string(m.Must("GET", path+"changed", "")); !strings.Contains(got, `"k":"djI="`) {
@@ -416,7 +416,7 @@ func TestMigrationToAnotherVersion(t *testing.T) {
 			}
 			m.start()
 			m.create("things", "example.com", "v1", "things")
-			if got := said(m.ends("things")); got != migrated {
+			if got := statusText(m.ends("things")); got != migrated {
 				t.Error(got)
 			}
 			for i := range 25 {
@@ -451,7 +451,7 @@ func TestMigrationFollowsDefinitions(t *testing.T) {
 	}
 	m.start()
 	m.create("things", "example.com", "v2", "things")
-	if got := said(m.ends("things")); got != migrated {
+	if got := statusText(m.ends("things")); got != migrated {
 		t.Error(got)
 	}
 	if row := string(m.row("things.example.com", "default", "a").Value); !strings.Contains(row, `"example.com/v2"`) {
@@ -459,8 +459,8 @@ func TestMigrationFollowsDefinitions(t *testing.T) {
 	}
 }
 
-// TestMigrationByOthers: what a stock controller-manager sends for each object, an apply of
-// nothing but its name, has it stored again too, and nothing else of it changes.
+// TestMigrationByOthers: an apply of nothing but the name, which a stock controller-manager sends for each object,
+// has the object stored again too, and changes nothing else.
 func TestMigrationByOthers(t *testing.T) {
 	keys := storetest.NewLocksmith("one")
 	m := newMigrating(t, keys)

@@ -95,8 +95,8 @@ func (s *Addresses) network(ctx context.Context) error {
 // setReady sets the condition Ready of the default ServiceCIDR, if it has none and its networks are those of
 // this server.
 func (s *Addresses) setReady(ctx context.Context, c *networkingv1.ServiceCIDR) error {
-	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
-	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
+	ready := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
+	if ready != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
 		return nil
 	}
 	return applyReady(ctx, s.API, s.Release, rangeAgent, c.Name, defaultReady(s.Now()))

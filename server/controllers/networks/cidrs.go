@@ -82,11 +82,11 @@ func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 		if err := s.finalize(ctx, &c, true); err != nil {
 			return r, err
 		}
-		return r, s.say(ctx, &c, metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready"})
+		return r, s.writeReady(ctx, &c, metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready"})
 	}
 	if s.needed(&c) {
 		s.blocked[key.Name] = true
-		return r, s.say(ctx, &c, metav1.Condition{
+		return r, s.writeReady(ctx, &c, metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: networkingv1.ServiceCIDRReasonTerminating,
 			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
 		})
@@ -97,10 +97,10 @@ func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 	return r, s.finalize(ctx, &c, false)
 }
 
-// say writes the condition Ready if it differs.
-func (s *CIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
-	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
-	if said != nil && said.Status == ready.Status && (ready.Status == metav1.ConditionTrue || said.Reason == ready.Reason && said.Message == ready.Message) {
+// writeReady writes the condition Ready if it differs.
+func (s *CIDRs) writeReady(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
+	old := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
+	if old != nil && old.Status == ready.Status && (ready.Status == metav1.ConditionTrue || old.Reason == ready.Reason && old.Message == ready.Message) {
 		return nil
 	}
 	ready.LastTransitionTime = metav1.NewTime(s.Now())

@@ -51,17 +51,17 @@ func (s *ranged) define(name string, cidrs ...string) {
 		s.t.Fatal(err)
 	}
 	s.Must("POST", networksPath, fmt.Sprintf(`{"metadata":{"name":%q,"finalizers":["example.com/other"]},"spec":{"cidrs":%s}}`, name, list))
-	s.says(name, `True "" "Kubernetes Service CIDR is ready" held`)
+	s.awaitReady(name, `True "" "Kubernetes Service CIDR is ready" held`)
 	s.Must("PATCH", networksPath+"/"+name, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.com/other"]}}`, "Content-Type", "application/strategic-merge-patch+json")
 }
 
-// says waits until a ServiceCIDR has the wanted condition; "": until it is gone.
-func (s *ranged) says(name, want string) {
+// awaitReady waits until a ServiceCIDR has the wanted condition; "": until it is gone.
+func (s *ranged) awaitReady(name, want string) {
 	s.t.Helper()
 	got := ""
 	defer func() {
 		if s.t.Failed() {
-			s.t.Logf("%s says %s, want %s", name, got, want)
+			s.t.Logf("%s has %s, want %s", name, got, want)
 		}
 	}()
 	servertest.Eventually(s.t, func() bool {
@@ -95,24 +95,24 @@ func (s *ranged) service(name, ip string) (code int, answer string) {
 func TestServiceCIDRs(t *testing.T) {
 	const waiting = `False "Terminating" "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR" held`
 	s := newRanged(t)
-	s.says("kubernetes", `True "" "Kubernetes default Service CIDR is ready" held`)
+	s.awaitReady("kubernetes", `True "" "Kubernetes default Service CIDR is ready" held`)
 	s.define("extra", "10.50.0.0/24", "2001:db8:50::/112")
 	if code, answer := s.service("one", "10.50.0.7"); code != 201 {
 		t.Fatal(answer)
 	}
 	s.Must("DELETE", networksPath+"/extra", "")
-	s.says("extra", waiting)
+	s.awaitReady("extra", waiting)
 	if code, answer := s.service("late", "10.50.0.8"); code != 422 || !strings.Contains(answer, "the provided network does not match the current range") {
 		t.Errorf("%d %s", code, answer)
 	}
 	s.ahead.Store(int64(time.Hour))
 	s.Must("POST", addresses, `{"metadata":{"name":"10.50.0.9"},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"x"}}}`) // of no Service
 	s.define("narrow", "10.50.0.0/29")                                                                                                           // covers the address
-	s.says("extra", "")
+	s.awaitReady("extra", "")
 	s.Must("DELETE", networksPath+"/narrow", "")
-	s.says("narrow", waiting)
+	s.awaitReady("narrow", waiting)
 	s.Must("DELETE", "/api/v1/namespaces/default/services/one", "")
-	s.says("narrow", "")
+	s.awaitReady("narrow", "")
 }
 
 // TestServiceCIDRWaits: an unused one stays until every server knows that it is deleted.
@@ -124,6 +124,6 @@ func TestServiceCIDRWaits(t *testing.T) {
 	s.Must("DELETE", networksPath+"/first", "")
 	s.Must("DELETE", networksPath+"/second", "")
 	s.define("third", "10.52.0.0/24") // the deleted ones have been processed
-	s.says("first", `True "" "Kubernetes Service CIDR is ready" held`)
-	s.says("second", `True "" "Kubernetes Service CIDR is ready" held`)
+	s.awaitReady("first", `True "" "Kubernetes Service CIDR is ready" held`)
+	s.awaitReady("second", `True "" "Kubernetes Service CIDR is ready" held`)
 }

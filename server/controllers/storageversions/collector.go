@@ -62,11 +62,11 @@ func (c *Collector) without(item *cache.Item) (v *apiserverinternalv1alpha1.Stor
 	if !reconcile.Decode(item, v) {
 		return nil, false
 	}
-	said := len(v.Status.StorageVersions)
+	before := len(v.Status.StorageVersions)
 	v.Status.StorageVersions = slices.DeleteFunc(v.Status.StorageVersions, func(s apiserverinternalv1alpha1.ServerStorageVersion) bool {
 		return !isIdentity(c.Cache.Get(reconcile.LeaseStorage, metav1.NamespaceSystem, s.APIServerID))
 	})
-	return v, len(v.Status.StorageVersions) < said
+	return v, len(v.Status.StorageVersions) < before
 }
 
 func (c *Collector) stale(item *cache.Item) bool {

@@ -49,7 +49,7 @@ func (s *Publisher) Update(ctx context.Context) error {
 		return err
 	}
 	for name, own := range s.own() {
-		if err := s.say(ctx, name, own); err != nil {
+		if err := s.publish(ctx, name, own); err != nil {
 			return err
 		}
 	}
@@ -115,8 +115,8 @@ func decodable(r *kinds.Resource, c *kinds.Catalogue) []string {
 	return versions
 }
 
-// say sets this server's entry in an object, and retries while other servers write it.
-func (s *Publisher) say(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion) error {
+// publish sets this server's entry in an object, and retries while other servers write it.
+func (s *Publisher) publish(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion) error {
 	path := versionsPath + "/" + url.PathEscape(name)
 	for {
 		var v apiserverinternalv1alpha1.StorageVersion

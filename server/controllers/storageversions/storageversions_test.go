@@ -29,7 +29,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=api/all"), servertest.Idle, func(c *server.Config) { catalogue = c.Catalogue })
 	v := storageversions.Publisher{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.Quiet}, Catalogue: catalogue, Host: "own"}
 	own := storageversions.ServerName("own")
-	said := func() (ids []string, common string) {
+	published := func() (ids []string, common string) {
 		t.Helper()
 		var got apiserverinternalv1alpha1.StorageVersion
 		if err := json.Unmarshal(s.Must("GET", object, ""), &got); err != nil {
@@ -48,7 +48,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 		if err := v.Update(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if ids, common := said(); !slices.Equal(ids, []string{own}) || common != "apps/v1" {
+		if ids, common := published(); !slices.Equal(ids, []string{own}) || common != "apps/v1" {
 			t.Fatal(ids, common)
 		}
 	}
@@ -93,7 +93,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	}()
 	becomes := func(common string, want ...string) {
 		t.Helper()
-		servertest.Eventually(t, func() bool { ids, c := said(); return slices.Equal(ids, want) && c == common })
+		servertest.Eventually(t, func() bool { ids, c := published(); return slices.Equal(ids, want) && c == common })
 	}
 	servertest.Eventually(t, gone("example.before"))
 	becomes("", own, "apiserver-there")

@@ -32,7 +32,7 @@ type ruledParts struct {
 
 // plainWalk goes through a schema as long as it is plain.
 type plainWalk struct {
-	patterns map[string]bool        // those that were looked at
+	patterns map[string]bool        // those that were checked
 	room     apiext.JSONSchemaProps // for a look at one
 }
 
@@ -54,7 +54,7 @@ func (w *plainWalk) root(s *apiext.JSONSchemaProps) (parts plainParts, ok bool) 
 		p, there := s.Properties[name]
 		switch {
 		case !there:
-		case name == "metadata" && !w.says(&p, "object"):
+		case name == "metadata" && !w.onlyType(&p, "object"):
 			return parts, false
 		case name != "metadata" && (p.Type != "string" || p.Default != nil):
 			return parts, false
@@ -63,8 +63,8 @@ func (w *plainWalk) root(s *apiext.JSONSchemaProps) (parts plainParts, ok bool) 
 	return w.node(s)
 }
 
-// says reports whether a schema says nothing but a type.
-func (w *plainWalk) says(s *apiext.JSONSchemaProps, typ string) bool {
+// onlyType reports whether a schema has nothing but a type.
+func (w *plainWalk) onlyType(s *apiext.JSONSchemaProps, typ string) bool {
 	if s.Type != typ {
 		return false
 	}
@@ -80,7 +80,7 @@ func (w *plainWalk) node(s *apiext.JSONSchemaProps) (parts plainParts, ok bool) 
 	if len(s.XValidations) > 0 {
 		parts.ruled = &ruledParts{}
 	}
-	var below apiext.JSONSchemaProps // all properties are looked at in one place: they are large
+	var below apiext.JSONSchemaProps // all properties share one variable, because they are large
 	var name string
 	var defaulted map[string]apiext.JSONSchemaProps
 	for name, below = range s.Properties {
@@ -131,7 +131,7 @@ func (p *plainParts) rules() *ruledParts {
 	return p.ruled
 }
 
-// withDefaults is a schema with only its parts that have defaults, or all of one that has a default itself;
+// withDefaults returns a schema with only its parts that have defaults, or all of one that has a default itself;
 // nil if there is none.
 func withDefaults(s *apiext.JSONSchemaProps, properties map[string]apiext.JSONSchemaProps, items *apiext.JSONSchemaProps) *apiext.JSONSchemaProps {
 	if s.Default == nil && properties == nil && items == nil {
@@ -159,7 +159,7 @@ func (w *plainWalk) plainTypes(s *apiext.JSONSchemaProps) bool {
 	if keeps && !*s.XPreserveUnknownFields || s.XIntOrString && (keeps || s.Type != "") {
 		return false
 	}
-	if len(s.AnyOf) > 0 && !(len(s.AnyOf) == 2 && w.says(&s.AnyOf[0], "integer") && w.says(&s.AnyOf[1], "string")) {
+	if len(s.AnyOf) > 0 && !(len(s.AnyOf) == 2 && w.onlyType(&s.AnyOf[0], "integer") && w.onlyType(&s.AnyOf[1], "string")) {
 		return false
 	}
 	if s.Type == "" && !s.XIntOrString && !keeps || s.Type != "" && !slices.Contains(openAPITypes, s.Type) {

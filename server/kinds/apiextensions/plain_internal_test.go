@@ -98,15 +98,15 @@ func (o odd) schema(depth int) map[string]any {
 	if o.IntN(5) == 0 {
 		s["x-kubernetes-validations"] = []any{map[string]any{"rule": o.one("true", "self.a == 'x'", "has(self.a)", "self == oldSelf", "self.size() < 3", "", "self.all(x, x == 1)")}}
 	}
-	for name, says := range map[string]any{
+	for name, value := range map[string]any{
 		"description": "d", "title": "t", "format": o.one("date", "int32", "odd"), "nullable": true, "maximum": 3, "minLength": 2, "pattern": o.one("^a+$", "(", "x{2}"),
 		"maxItems": 4, "maxProperties": 2, "enum": []any{"x", 1}, "required": []string{"a"}, "example": 1, "multipleOf": 2, "externalDocs": map[string]any{"url": "u"},
 	} {
 		if o.IntN(12) == 0 {
-			s[name] = says
+			s[name] = value
 		}
 	}
-	for name, says := range map[string]any{
+	for name, value := range map[string]any{
 		"type": o.one("null", "odd", "", "array", "object"), "id": "i", "$schema": "s", "$ref": "r", "uniqueItems": true, "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": o.one(true, false),
 		"x-kubernetes-int-or-string": true, "allOf": []any{map[string]any{"minLength": 1}}, "oneOf": []any{map[string]any{"required": []string{"a"}}}, "not": map[string]any{"type": "string"},
 		"anyOf": o.one([]any{map[string]any{"type": "string"}}, []any{map[string]any{"type": "integer"}, map[string]any{"type": "string", "title": "t"}}, []any{map[string]any{"required": []string{"a"}}}),
@@ -115,7 +115,7 @@ func (o odd) schema(depth int) map[string]any {
 		"x-kubernetes-list-type": o.one("odd", "map", "set"), "x-kubernetes-map-type": "odd", "x-kubernetes-list-map-keys": []string{"a"},
 	} {
 		if o.IntN(1000) < o.oddness {
-			s[name] = says
+			s[name] = value
 		}
 	}
 	return s

@@ -136,14 +136,14 @@ func Common(list []apiserverinternalv1alpha1.ServerStorageVersion) *string {
 }
 
 func validateCommon(s *apiserverinternalv1alpha1.StorageVersionStatus, p *field.Path) field.ErrorList {
-	actual, said := Common(s.StorageVersions), s.CommonEncodingVersion
+	actual, published := Common(s.StorageVersions), s.CommonEncodingVersion
 	switch {
-	case actual == nil && said != nil:
-		return field.ErrorList{field.Invalid(p, *said, "should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet")}
-	case actual != nil && said == nil:
-		return field.ErrorList{field.Invalid(p, said, "the common encoding version is "+*actual)}
-	case actual != nil && *actual != *said:
-		return field.ErrorList{field.Invalid(p, *said, "the actual common encoding version is "+*actual)}
+	case actual == nil && published != nil:
+		return field.ErrorList{field.Invalid(p, *published, "should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet")}
+	case actual != nil && published == nil:
+		return field.ErrorList{field.Invalid(p, published, "the common encoding version is "+*actual)}
+	case actual != nil && *actual != *published:
+		return field.ErrorList{field.Invalid(p, *published, "the actual common encoding version is "+*actual)}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ func apiextensionsV1(of release.Version) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 			New: object[apiextensionsv1.CustomResourceDefinition](), NewList: list[apiextensionsv1.CustomResourceDefinitionList](),
-			Storage:      &kinds.Storage{Registry: "apiextensions.k8s.io/customresourcedefinitions", KeepEmpty: true, Laborious: 16 << 10, HashedVersion: "v1beta1", Strategy: apiextensions.CustomResourceDefinition(of)},
+			Storage:      &kinds.Storage{Registry: "apiextensions.k8s.io/customresourcedefinitions", KeepEmpty: true, CostlyFrom: 16 << 10, HashedVersion: "v1beta1", Strategy: apiextensions.CustomResourceDefinition(of)},
 			Subresources: []kinds.Subresource{noTable(status())},
 		},
 	)

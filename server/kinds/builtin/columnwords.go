@@ -41,13 +41,13 @@ func wordsOf(v release.Version) []string {
 	if made, ok := columnWords.Load(v); ok {
 		return made.([]string)
 	}
-	said, err := words.Of(v)
+	texts, err := words.Of(v)
 	if err != nil {
 		panic(err) // the build is broken
 	}
 	out := make([]string, len(reworded))
 	for i, c := range reworded {
-		out[i] = said.Said(c.name, c.field, "")
+		out[i] = texts.Text(c.name, c.field, "")
 	}
 	columnWords.Store(v, out)
 	return out

@@ -56,7 +56,7 @@ func RepairSchema(s *flowcontrolv1.FlowSchema, f Fixed[*flowcontrolv1.FlowSchema
 func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed bool) {
 	same := rules.Same(*have, *want)
 	keep := mandatory || kept(m, same)
-	if said, err := strconv.ParseBool(m.Annotations[AutoUpdate]); err != nil || said != keep {
+	if annotated, err := strconv.ParseBool(m.Annotations[AutoUpdate]); err != nil || annotated != keep {
 		m.Annotations, changed = maps.Clone(m.Annotations), true
 		if m.Annotations == nil {
 			m.Annotations = map[string]string{}
@@ -72,7 +72,7 @@ func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed
 // kept reports whether an object is to be kept at its values: its annotation decides; without
 // one it is kept if no client has changed it.
 func kept(m *metav1.ObjectMeta, same bool) bool {
-	if _, said := m.Annotations[AutoUpdate]; !said {
+	if _, annotated := m.Annotations[AutoUpdate]; !annotated {
 		return same
 	}
 	return Claimed(m)

@@ -9,25 +9,25 @@ type tree map[string]any
 var schemas = map[string]tree{
 	"Revision":        kind("Revision is one write of one object in a namespace.", revisionFields()),
 	"ClusterRevision": kind("ClusterRevision is one write of one object that is in no namespace.", revisionFields()),
-	"Difference": kind("Difference is what changed between two states of one object.", tree{
+	"Difference": kind("Difference lists the changes between two states of one object.", tree{
 		"object":        reference(),
 		"from":          text("Revision of the write that made the earlier state."),
 		"to":            text("Revision of the write that made the later state."),
-		"fromWrittenAt": timestamp("When the write of from was."),
-		"toWrittenAt":   timestamp("When the write of to was."),
-		"truncated":     flag("There are more changes than are told."),
+		"fromWrittenAt": timestamp("Time of the write of from."),
+		"toWrittenAt":   timestamp("Time of the write of to."),
+		"truncated":     flag("There are more changes than are listed."),
 		"changes": list("The fields that differ.", object("One field that differs.", tree{
 			"path":    text("The field; empty for the whole object, which one of the states did not have."),
 			"op":      text("What happened to it: add, remove or replace."),
 			"from":    anything("Its value before."),
 			"to":      anything("Its value after."),
-			"manager": text("The field manager that owns it after the change, or that alone wrote in between."),
+			"manager": text("The field manager that owns it after the change, or the only one that wrote in between."),
 			"omitted": flag("The values are too long to be shown."),
 		})),
 	}),
-	"Moment": kind("Moment is which revision held at a time.", tree{
-		"revision":  text("The newest revision that had been written by then."),
-		"writtenAt": timestamp("When it was written, where that is known still."),
+	"Moment": kind("Moment is the revision in effect at a time.", tree{
+		"revision":  text("The newest revision that was written up to that time."),
+		"writtenAt": timestamp("When it was written, if that is still known."),
 		"oldest":    text("The first revision at which everything can be read."),
 	}),
 }
@@ -36,22 +36,22 @@ func revisionFields() tree {
 	return tree{
 		"object":        reference(),
 		"revision":      text("Number of the write, as a resourceVersion."),
-		"previous":      text("Number of the write of the object before this one, where that is kept."),
+		"previous":      text("Number of the previous write of the object, if that is kept."),
 		"change":        text("What the write did: create, update or delete."),
 		"writtenAt":     timestamp("When it was written."),
-		"supersededBy":  text("Number of the write that came after; empty while this one holds."),
-		"user":          text("Who wrote, where an annotation of the object tells."),
-		"changedFields": list("Fields that differ from the write before, without those that every write changes.", text("A path.")),
+		"supersededBy":  text("Number of the next write; empty for the newest one."),
+		"user":          text("The user of the write, if an annotation of the object names it."),
+		"changedFields": list("Fields that differ from the previous write, without those that every write changes.", text("A path.")),
 		"managers": list("The entries of managedFields that the write made or renewed.", object("An entry.", tree{
 			"manager":     text("Name of the field manager."),
 			"operation":   text("Apply or Update."),
 			"subresource": text("The subresource that was written, empty for the object itself."),
 			"time":        timestamp("The time of the entry."),
 		})),
-		"moreChangedFields": flag("There are more changed fields than are told."),
-		"unreadable":        text("Why nothing is told of the object, where it cannot be read."),
+		"moreChangedFields": flag("There are more changed fields than are listed."),
+		"unreadable":        text("Why the object cannot be read, if it cannot."),
 		"content": tree{
-			"type": "object", "description": "The object as it was written; of a delete its last state.", "x-kubernetes-preserve-unknown-fields": true,
+			"type": "object", "description": "The object as it was written; for a delete, its last state.", "x-kubernetes-preserve-unknown-fields": true,
 		},
 	}
 }

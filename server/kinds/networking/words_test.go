@@ -13,11 +13,11 @@ import (
 // TestFirstWords holds the words of the column of selectors to those of the version in which it was first shown.
 func TestFirstWords(t *testing.T) {
 	want := extensionsv1beta1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"]
-	said, err := words.Of(release.Oldest)
+	texts, err := words.Of(release.Oldest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := networking.FirstWords(said.Said("k8s.io/api/networking/v1.NetworkPolicySpec", "podSelector", "")); got != want || want == "" {
+	if got := networking.FirstWords(texts.Text("k8s.io/api/networking/v1.NetworkPolicySpec", "podSelector", "")); got != want || want == "" {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -18,11 +18,11 @@ func defaultResizePolicy(c *corev1.Container) {
 	for _, name := range resizable {
 		_, requested := c.Resources.Requests[name]
 		_, limited := c.Resources.Limits[name]
-		said := false
+		hasPolicy := false
 		for i := range c.ResizePolicy {
-			said = said || c.ResizePolicy[i].ResourceName == name
+			hasPolicy = hasPolicy || c.ResizePolicy[i].ResourceName == name
 		}
-		if (requested || limited) && !said {
+		if (requested || limited) && !hasPolicy {
 			c.ResizePolicy = append(c.ResizePolicy, corev1.ContainerResizePolicy{ResourceName: name, RestartPolicy: corev1.NotRequired})
 		}
 	}

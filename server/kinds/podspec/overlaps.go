@@ -45,7 +45,7 @@ func (a *adviser) projectedPaths(v *corev1.Volume) {
 		}
 		switch {
 		case *src == (corev1.VolumeProjection{}):
-			a.say(fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
+			a.add(fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
 			continue
 		case src.ConfigMap != nil && src.ConfigMap.Items != nil:
 			of = keyFiles(src.ConfigMap.Items, fmt.Sprintf("ConfigMap %q", src.ConfigMap.Name))
@@ -70,7 +70,7 @@ func (a *adviser) projectedPaths(v *corev1.Volume) {
 	a.overlaps(files, fmt.Sprintf("volume %q (Projected): overlapping paths", v.Name))
 }
 
-// bundleName is the name of bundles in a warning: their name, or else their signer.
+// bundleName returns the name of bundles in a warning: their name, or else their signer.
 func bundleName(b *corev1.ClusterTrustBundleProjection) string {
 	for _, name := range []*string{b.Name, b.SignerName} {
 		if name != nil {
@@ -116,7 +116,7 @@ func (a *adviser) overlaps(files []file, message string) {
 				return
 			}
 			if earlier.path != "" && (below(earlier.path, f.path) || below(f.path, earlier.path)) {
-				a.say(fmt.Sprintf("%s: %s with %s", message, f, earlier))
+				a.add(fmt.Sprintf("%s: %s with %s", message, f, earlier))
 			}
 		}
 	}

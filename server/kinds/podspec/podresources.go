@@ -103,17 +103,17 @@ func PodRequests(s *corev1.PodSpec) corev1.ResourceList {
 	return sum
 }
 
-// containerRequests are the peak requests of the containers of a pod.
+// containerRequests returns the peak requests of the containers of a pod.
 func containerRequests(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 }
 
-// containerLimits are the peak limits of the containers of a pod.
+// containerLimits returns the peak limits of the containers of a pod.
 func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 }
 
-// together is the largest amount of the containers that run at the same time: all regular ones, or one init container,
+// together returns the largest amount of the containers that run at the same time: all regular ones, or one init container,
 // each with the sidecars before it.
 func together(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, init := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
@@ -169,9 +169,9 @@ func (c *checker) podResources(s *corev1.PodSpec, claims *claimNames, p *field.P
 	c.ofPod = false
 	requests := containerRequests(s)
 	for _, name := range sortedKeys(requests) {
-		whole, said := s.Resources.Requests[name]
+		whole, set := s.Resources.Requests[name]
 		parts := requests[name]
-		if (said || !c.o.Since133) && parts.Cmp(whole) > 0 {
+		if (set || !c.o.Since133) && parts.Cmp(whole) > 0 {
 			c.invalid(p.Child("requests").Key(string(name)), whole.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", parts.String()))
 		}
 	}
@@ -187,8 +187,8 @@ func (c *checker) podResources(s *corev1.PodSpec, claims *claimNames, p *field.P
 func (c *checker) hugePagesOfPod(s *corev1.PodSpec, p *field.Path) {
 	limits := containerLimits(s)
 	for _, name := range sortedKeys(limits) {
-		whole, said := s.Resources.Limits[name]
-		if parts := limits[name]; said && isHugePages(name) && parts.Cmp(whole) > 0 {
+		whole, set := s.Resources.Limits[name]
+		if parts := limits[name]; set && isHugePages(name) && parts.Cmp(whole) > 0 {
 			c.invalid(p.Key(string(name)), whole.String(), fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", parts.String()))
 		}
 	}

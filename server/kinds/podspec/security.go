@@ -28,7 +28,7 @@ const maxSysctlName = 253
 // securityContext checks that of a container.
 func (c *checker) securityContext(s *corev1.SecurityContext, p *field.Path, hostUsers bool) {
 	c.forbiddenIf(c.o.NoPrivileged && s.Privileged != nil && *s.Privileged, p, "privileged", "disallowed by cluster policy")
-	c.userID(s.RunAsUser, p, "runAsUser")
+	c.userID(s.RunAsUser, p)
 	c.groupID(s.RunAsGroup, p, "runAsGroup")
 	if s.ProcMount != nil {
 		oneOf(c, p, "procMount", *s.ProcMount, procMounts)
@@ -62,7 +62,7 @@ func (c *checker) podSecurityContext(spec *corev1.PodSpec, p *field.Path) {
 	}
 	p = p.Child("securityContext")
 	c.groupID(s.FSGroup, p, "fsGroup")
-	c.userID(s.RunAsUser, p, "runAsUser")
+	c.userID(s.RunAsUser, p)
 	c.groupID(s.RunAsGroup, p, "runAsGroup")
 	for i, g := range s.SupplementalGroups {
 		if g < 0 || g > maxID {
@@ -93,9 +93,10 @@ func (c *checker) podSecurityContext(spec *corev1.PodSpec, p *field.Path) {
 
 const maxID = 1<<31 - 1
 
-func (c *checker) userID(id *int64, p *field.Path, child string) {
+// userID checks the field runAsUser of a security context.
+func (c *checker) userID(id *int64, p *field.Path) {
 	if id != nil && (*id < 0 || *id > maxID) {
-		c.messages(p.Child(child), *id, utilvalidation.IsValidUserID(*id))
+		c.messages(p.Child("runAsUser"), *id, utilvalidation.IsValidUserID(*id))
 	}
 }
 

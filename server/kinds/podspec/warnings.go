@@ -50,7 +50,7 @@ type adviser struct {
 
 const mostWarnings = 256
 
-func (a *adviser) say(text string) {
+func (a *adviser) add(text string) {
 	if len(a.out) < mostWarnings {
 		a.out = append(a.out, text)
 	}
@@ -58,7 +58,7 @@ func (a *adviser) say(text string) {
 
 func (a *adviser) warn(p *field.Path, text string) {
 	if len(a.out) < mostWarnings {
-		a.say(p.String() + ": " + text)
+		a.add(p.String() + ": " + text)
 	}
 }
 

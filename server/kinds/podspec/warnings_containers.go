@@ -37,8 +37,8 @@ func (a *adviser) appArmorUnsaid(s *corev1.PodSpec, c *corev1.Container, m *meta
 		return profile == nil
 	}
 	own := c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil
-	said := AppArmorProfile(m.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name])
-	return !own && !equality.Semantic.DeepEqual(profile, said)
+	annotated := AppArmorProfile(m.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name])
+	return !own && !equality.Semantic.DeepEqual(profile, annotated)
 }
 
 func (a *adviser) annotation(m *metav1.ObjectMeta, key, message string) {

@@ -32,7 +32,7 @@ func TestTogether(t *testing.T) {
 		many[i] = fmt.Errorf("the value of item %d is no good", i)
 	}
 	text := rules.Together(many).Error()
-	if told := strings.Count(text, "no good"); len(text) > 300<<10 || !strings.HasSuffix(text, fmt.Sprintf(", %d more errors]", len(many)-told)) {
+	if listed := strings.Count(text, "no good"); len(text) > 300<<10 || !strings.HasSuffix(text, fmt.Sprintf(", %d more errors]", len(many)-listed)) {
 		t.Errorf("%d bytes that end with %s", len(text), text[len(text)-50:])
 	}
 }

@@ -42,21 +42,21 @@ func Of(v release.Version) (Words, error) {
 		if len(parts) < 3 {
 			return nil, fmt.Errorf("reading the words of the oldest release: %q", line)
 		}
-		said, err := strconv.Unquote(parts[2])
+		text, err := strconv.Unquote(parts[2])
 		if err != nil {
 			return nil, fmt.Errorf("reading the words of the oldest release: %w", err)
 		}
 		if w[parts[0]] == nil {
 			w[parts[0]] = map[string]string{}
 		}
-		w[parts[0]][parts[1]] = said
+		w[parts[0]][parts[1]] = text
 	}
 	return w, nil
 }
 
-// Said returns the release's documentation of a field, or of the type for "", whose present documentation is
+// Text returns the release's documentation of a field, or of the type for "", whose present documentation is
 // text.
-func (w Words) Said(name, field, text string) string {
+func (w Words) Text(name, field, text string) string {
 	if was, ok := w[name][field]; ok {
 		return was
 	}

@@ -12,17 +12,17 @@ import (
 
 //go:generate go test -run TestDataIsUpToDate -update
 
-// Lines of data/descriptions.txt have the name of a type, the source of the description (said or published),
+// Lines of data/descriptions.txt have the name of a type, the source of the description (says: the type, published: an OpenAPI definition),
 // the JSON name of a field or nothing, and the quoted text, or the number of the earlier line with the same
 // text. Sources link the packages that they come from: see TestDataIsUpToDate.
 //
 //go:embed data/descriptions.txt.gz
 var packed string
 
-const says, publishes = "says", "published"
+const sourceDoc, sourcePublished = "says", "published"
 
 // embedded reads the descriptions of types in their source, and their published ones, by name.
-func embedded() (said, published map[string]described, err error) {
+func embedded() (documented, published map[string]described, err error) {
 	zr, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {
 		return nil, nil, err
@@ -34,9 +34,9 @@ func embedded() (said, published map[string]described, err error) {
 	return parse(string(text))
 }
 
-func parse(data string) (said, published map[string]described, err error) {
-	said, published = map[string]described{}, map[string]described{}
-	by := map[string]map[string]described{says: said, publishes: published}
+func parse(data string) (documented, published map[string]described, err error) {
+	documented, published = map[string]described{}, map[string]described{}
+	by := map[string]map[string]described{sourceDoc: documented, sourcePublished: published}
 	var texts []string
 	for line := range strings.Lines(data) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
@@ -63,5 +63,5 @@ func parse(data string) (said, published map[string]described, err error) {
 		}
 		by[parts[1]][parts[0]] = d
 	}
-	return said, published, nil
+	return documented, published, nil
 }

@@ -108,13 +108,13 @@ func data(t *testing.T, types map[string]reflect.Type) string {
 	for name := range shown(t) {
 		need(name)
 	}
-	said := map[string]described{}
+	documented := map[string]described{}
 	for name, typ := range types {
 		if doc, ok := reflect.Zero(typ).Interface().(interface{ SwaggerDoc() map[string]string }); ok && needed[name] {
 			d := described{fields: maps.Clone(doc.SwaggerDoc())}
 			d.text = d.fields[""]
 			delete(d.fields, "")
-			said[name] = d
+			documented[name] = d
 		}
 	}
 	published := whole()
@@ -127,8 +127,8 @@ func data(t *testing.T, types map[string]reflect.Type) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := &Library{types: types, said: said, published: published, words: w}
-	without := &Library{types: types, said: said, words: w}
+	with := &Library{types: types, documented: documented, published: published, words: w}
+	without := &Library{types: types, documented: documented, words: w}
 	var b strings.Builder
 	lines, seen := 0, map[string]int{}
 	add := func(name, source, field, text string) {
@@ -150,20 +150,20 @@ func data(t *testing.T, types map[string]reflect.Type) string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(needed)) {
-		if d, ok := said[name]; ok {
-			addAll(name, says, d)
+		if d, ok := documented[name]; ok {
+			addAll(name, sourceDoc, d)
 		}
 		d, ok := published[name]
 		if !ok {
 			continue
 		}
-		tells := with.Type(name) != without.Type(name)
+		differs := with.Type(name) != without.Type(name)
 		for field, text := range d.fields {
 			_, values := splitValues(text)
-			tells = tells || len(values) > 0 || with.Field(name, field, nil) != without.Field(name, field, nil)
+			differs = differs || len(values) > 0 || with.Field(name, field, nil) != without.Field(name, field, nil)
 		}
-		if tells {
-			addAll(name, publishes, d)
+		if differs {
+			addAll(name, sourcePublished, d)
 		}
 	}
 	return b.String()
@@ -249,12 +249,12 @@ func TestParse(t *testing.T) {
 		"a.T\tthinks\t\t\"x\"\n":                `line 1: "a.T\tthinks\t\t\"x\"\n"`,
 		"a.T\tsays\t\t\"x\"\na.T\tsays\tf\t1\n": "",
 	} {
-		said, _, err := parse(text)
+		documented, _, err := parse(text)
 		if got := fmt.Sprint(err); want != "" && got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
-		if want == "" && (err != nil || said["a.T"].text != "x" || said["a.T"].fields["f"] != "x") {
-			t.Errorf("%q: %v, %v", text, said, err)
+		if want == "" && (err != nil || documented["a.T"].text != "x" || documented["a.T"].fields["f"] != "x") {
+			t.Errorf("%q: %v, %v", text, documented, err)
 		}
 	}
 }

@@ -24,13 +24,13 @@ import (
 
 // Library holds the descriptions by Go type.
 type Library struct {
-	types     map[string]reflect.Type // by name, see Name
-	stands    map[string]string       // the first name of types of all versions, by their names without it
-	said      map[string]described    // from the types' own SwaggerDoc, by name
-	published map[string]described    // from OpenAPI definitions, by name
-	words     words.Words             // of the release, where they differ from those of the types
-	release   release.Version
-	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
+	types      map[string]reflect.Type // by name, see Name
+	stands     map[string]string       // the first name of types of all versions, by their names without it
+	documented map[string]described    // from the types' own SwaggerDoc, by name
+	published  map[string]described    // from OpenAPI definitions, by name
+	words      words.Words             // of the release, where they differ from those of the types
+	release    release.Version
+	values     map[string]map[string]string // sentences by the name of an enumeration, then by value
 }
 
 // described is the description of one type.
@@ -45,7 +45,7 @@ func Read(v release.Version) (*Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the API types: %w", err)
 	}
-	said, err := words.Of(v)
+	texts, err := words.Of(v)
 	if err != nil {
 		return nil, err
 	}
@@ -53,13 +53,13 @@ func Read(v release.Version) (*Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the descriptions of API types: %w", err)
 	}
-	l := newLibrary(types, own, published, said)
+	l := newLibrary(types, own, published, texts)
 	l.release = v
 	return l, nil
 }
 
-func newLibrary(types map[string]reflect.Type, said, published map[string]described, words words.Words) *Library {
-	l := &Library{types: types, said: said, published: published, words: words, values: map[string]map[string]string{}, stands: map[string]string{}}
+func newLibrary(types map[string]reflect.Type, documented, published map[string]described, words words.Words) *Library {
+	l := &Library{types: types, documented: documented, published: published, words: words, values: map[string]map[string]string{}, stands: map[string]string{}}
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(types))) {
 		l.stands[unversioned(name)] = name
 	}
@@ -75,10 +75,10 @@ func newLibrary(types map[string]reflect.Type, said, published map[string]descri
 }
 
 // shortened reports whether SwaggerDoc has only the part of a text before a "---", or lacks its backslashes.
-func shortened(said, text string) bool {
+func shortened(documented, text string) bool {
 	plain := func(text string) string { return strings.ReplaceAll(text, `\`, "") }
-	cut, ends := strings.CutSuffix(said, " ")
-	return ends && strings.HasPrefix(text, cut) || plain(said) == plain(text)
+	cut, ends := strings.CutSuffix(documented, " ")
+	return ends && strings.HasPrefix(text, cut) || plain(documented) == plain(text)
 }
 
 // corePackage begins the names of the types that are published by a library of an older release.
@@ -99,8 +99,8 @@ func describing(name string, t reflect.Type) string {
 func (l *Library) Type(name string) string {
 	text := l.published[name].text
 	if t := l.typeOf(name); t != nil && (text == "" || l.outdated(name)) {
-		if said := l.said[name].text; said != "" && !shortened(said, text) {
-			text = l.words.Said(describing(name, t), "", said)
+		if documented := l.documented[name].text; documented != "" && !shortened(documented, text) {
+			text = l.words.Text(describing(name, t), "", documented)
 		}
 	}
 	if text == "" {
@@ -135,8 +135,8 @@ func (l *Library) Field(name, field string, values []string) string {
 	text, _ := splitValues(l.published[name].fields[field])
 	t := l.typeOf(name)
 	if t != nil && (text == "" || l.outdated(name)) {
-		if said := l.fieldDoc(name, t, field); said != "" && !shortened(said, text) {
-			text = said
+		if documented := l.fieldDoc(name, t, field); documented != "" && !shortened(documented, text) {
+			text = documented
 		}
 	}
 	if text == "" {

@@ -71,7 +71,7 @@ func TestPublicationsAreOfTheseTypes(t *testing.T) {
 			if own := l.fieldDoc(name, typ, field); own != "" {
 				compared++
 				if !strings.HasPrefix(plain(text), plain(own)) {
-					t.Errorf("%s %s\n is published as %q\nand says of itself %q", name, field, text, own)
+					t.Errorf("%s %s\n is published as %q\nand its own description is %q", name, field, text, own)
 				}
 			}
 		}
@@ -94,13 +94,13 @@ func TestRemovedTypesSayWhatTheReleaseSaid(t *testing.T) {
 		if other == name || l.types[other] == nil {
 			continue
 		}
-		for field, text := range l.said[name].fields {
+		for field, text := range l.documented[name].fields {
 			if _, ok := fieldOf(l.types[other], field); !ok {
 				continue
 			}
 			compared++
 			if got, want := l.Field(name, field, nil), l.Field(other, field, nil); got != want {
-				t.Errorf("%s %s\n says %q\nwant %q", name, field, got, want)
+				t.Errorf("%s %s\n is %q\nwant %q", name, field, got, want)
 			}
 			if text == newest.Field(name, field, nil) && text != l.Field(name, field, nil) {
 				older++
@@ -118,7 +118,7 @@ func TestOwnWordsAreNeeded(t *testing.T) {
 	l := read(t)
 	l.published = whole()
 	for name := range ownTypes {
-		if l.published[name].text != "" || l.types[name] == nil || l.said[name].text != "" {
+		if l.published[name].text != "" || l.types[name] == nil || l.documented[name].text != "" {
 			t.Errorf("%s", name)
 		}
 	}

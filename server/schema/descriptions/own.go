@@ -42,10 +42,10 @@ var ownValues = map[string]map[string]string{
 		"None":         "calls of the webhook change nothing elsewhere.",
 		"NoneOnDryRun": "calls of the webhook may change something elsewhere, but not if the request is a dry run.",
 		"Some":         "calls of the webhook may change something elsewhere. Dry runs that would call it are refused.",
-		"Unknown":      "nobody knows whether calls of the webhook change something elsewhere. Dry runs that would call it are refused.",
+		"Unknown":      "it is unknown whether calls of the webhook have side effects. Dry runs that would call it are refused.",
 	},
 	"k8s.io/api/apps/v1.DaemonSetUpdateStrategyType": {
-		"OnDelete":      "replaces a pod when somebody deletes it.",
+		"OnDelete":      "replaces a pod when a client deletes it.",
 		"RollingUpdate": "replaces the old pods step by step.",
 	},
 	"k8s.io/api/apps/v1.DeploymentStrategyType": {
@@ -57,7 +57,7 @@ var ownValues = map[string]map[string]string{
 		"Parallel":     "makes and removes pods without waiting for others.",
 	},
 	"k8s.io/api/apps/v1.StatefulSetUpdateStrategyType": {
-		"OnDelete":      "replaces a pod when somebody deletes it.",
+		"OnDelete":      "replaces a pod when a client deletes it.",
 		"RollingUpdate": "replaces the old pods one after another, the last one first.",
 	},
 	"k8s.io/api/batch/v1.CompletionMode": {

@@ -92,8 +92,8 @@ func addTypes(types map[string]reflect.Type, t reflect.Type) {
 
 // fieldDoc returns the description of a field by the struct that declares it.
 func (l *Library) fieldDoc(name string, t reflect.Type, field string) string {
-	if text := l.said[name].fields[field]; text != "" {
-		return l.words.Said(describing(name, t), field, text)
+	if text := l.documented[name].fields[field]; text != "" {
+		return l.words.Text(describing(name, t), field, text)
 	}
 	for f := range inlined(t) {
 		if text := l.fieldDoc(Name(f), f, field); text != "" {

@@ -85,11 +85,11 @@ func (t *handlers) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, na
 // ask checks that the user may get an object.
 func (t *handlers) ask(ctx context.Context, c *verbs.Call, at *objects.Place) (permits.Permit, error) {
 	r := at.Resource
-	said := r.GroupResource().String() + " " + at.Name
+	object := r.GroupResource().String() + " " + at.Name
 	if at.Namespace != "" {
-		said = r.GroupResource().String() + " " + at.Namespace + "/" + at.Name
+		object = r.GroupResource().String() + " " + at.Namespace + "/" + at.Name
 	}
-	c.Scope.Annotate(annotateObject, said)
+	c.Scope.Annotate(annotateObject, object)
 	get := &authx.Attributes{
 		User: c.User, Verb: "get", ResourceRequest: true,
 		APIGroup: r.Group, APIVersion: r.Version, Resource: r.Plural, Namespace: r.NamespaceOf(at.Namespace, at.Name), Name: at.Name,

@@ -41,9 +41,9 @@ type about struct{ name, field string }
 
 func run(dir string) error {
 	was, is := map[about]string{}, map[about]string{}
-	for version, said := range map[string]map[about]string{oldest: was, newest: is} {
+	for version, texts := range map[string]map[about]string{oldest: was, newest: is} {
 		for _, m := range []struct{ path, below string }{{"k8s.io/api", ""}, {"k8s.io/apimachinery", "pkg/apis/meta"}} {
-			if err := read(said, m.path, m.below, version); err != nil {
+			if err := read(texts, m.path, m.below, version); err != nil {
 				return err
 			}
 		}
@@ -77,7 +77,7 @@ func run(dir string) error {
 }
 
 // read reads the documentation of a module's types.
-func read(said map[about]string, module, below, version string) error {
+func read(texts map[about]string, module, below, version string) error {
 	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
 	if err != nil {
 		return fmt.Errorf("downloading %s %s: %w", module, version, err)
@@ -115,7 +115,7 @@ func read(said map[about]string, module, below, version string) error {
 				if err != nil {
 					return err
 				}
-				said[about{name, field}] = text
+				texts[about{name, field}] = text
 			}
 		}
 		return nil
