@@ -229,14 +229,14 @@ func TestDelegatingServer(t *testing.T) {
 	}
 
 	// Headers alone, or with another certificate, do not authenticate.
-	said := []string{"X-Remote-User", "jane", "X-Remote-Group", "system:masters"}
+	headers := []string{"X-Remote-User", "jane", "X-Remote-Group", "system:masters"}
 	stranger := behind.Client().Transport.(*http.Transport).Clone()
 	stranger.TLSClientConfig.Certificates = []tls.Certificate{*harness.NewAuthority(t, "other").Client(t, "front-proxy-client")}
 	for name, c := range map[string]*http.Client{"no certificate": behind.Client(), "a stranger's": {Transport: stranger}} {
-		if code, _ := ask(c, "GET", behind.URL, said...); code != http.StatusUnauthorized {
+		if code, _ := ask(c, "GET", behind.URL, headers...); code != http.StatusUnauthorized {
 			t.Errorf("%s: %d", name, code)
 		}
-		if code, _ := ask(c, "GET", behind.URL, append(said, "Authorization", "Bearer nonsense")...); code != http.StatusUnauthorized {
+		if code, _ := ask(c, "GET", behind.URL, append(headers, "Authorization", "Bearer nonsense")...); code != http.StatusUnauthorized {
 			t.Errorf("%s, and a wrong token: %d", name, code)
 		}
 	}

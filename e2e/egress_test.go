@@ -121,7 +121,7 @@ func (f *farAway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *farAway) saw(what string) bool {
+func (f *farAway) reached(what string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked[what] > 0
@@ -199,7 +199,7 @@ func TestEgress(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("a user of the token webhook with rights of the authorization webhook: %s", resp.Status)
 	}
-	eventually(t, "an audit event", func() bool { return far.saw("audit") })
+	eventually(t, "an audit event", func() bool { return far.reached("audit") })
 
 	must("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `{"metadata":{"name":"h"},"webhooks":[{"name":"h.far.example","admissionReviewVersions":["v1"],
 		"sideEffects":"None","failurePolicy":"Ignore","clientConfig":{"url":"https://hook.control.invalid/admit"},"rules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["configmaps"]}]}]}`)

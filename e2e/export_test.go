@@ -224,8 +224,8 @@ func TestExportRefuses(t *testing.T) {
 	url, keys := filled(t, "sqlite", "")
 	path, _ := strings.CutPrefix(url, "sqlite:")
 	for _, c := range []struct {
-		says string
-		args []string
+		contains string
+		args     []string
 	}{
 		{"arg(s)", []string{"etcd-snapshot"}},
 		{"exists", []string{"kine", "sqlite:" + path}},
@@ -239,8 +239,8 @@ func TestExportRefuses(t *testing.T) {
 	} {
 		args := append(append([]string{"export"}, c.args...), "--store", url, "--encryption-provider-config", keys)
 		_, errOut, code := rowlock(t, args...)
-		if code != 1 || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.says) || strings.Contains(errOut, "hunter2") {
-			t.Errorf("export %v: %d, %q, want one line with %q", c.args, code, errOut, c.says)
+		if code != 1 || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.contains) || strings.Contains(errOut, "hunter2") {
+			t.Errorf("export %v: %d, %q, want one line with %q", c.args, code, errOut, c.contains)
 		}
 	}
 }

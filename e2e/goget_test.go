@@ -40,7 +40,7 @@ func TestGoGet(t *testing.T) {
 		"GOMODCACHE=" + filepath.Join(dir, "modules"), "GOFLAGS=-modcacherw -mod=mod", "GONOSUMDB=*", "GOSUMDB=off", "GOWORK=off",
 	}
 	at := filepath.Join(dir, "importer")
-	// What `go get` writes down in the end: this module, and what it requires. To find that out
+	// `go get` finally records this module and its requirements. To find that out
 	// it requests versions that other modules once required, which are not in the cache.
 	ours, err := os.ReadFile("../go.mod")
 	if err != nil {
@@ -122,11 +122,11 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	var told strings.Builder
-	cmd.Stderr = &told
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, told.String())
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.String())
 	}
 	return strings.TrimSpace(string(out))
 }

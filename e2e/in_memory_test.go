@@ -48,15 +48,15 @@ func TestInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var path string
-	var said []string
+	var output []string
 	for lines := bufio.NewScanner(out); path == "" && lines.Scan(); {
-		said = append(said, lines.Text())
+		output = append(output, lines.Text())
 		path, _ = strings.CutPrefix(lines.Text(), "export KUBECONFIG=")
 		if path == lines.Text() {
 			path = ""
 		}
 	}
-	if text := strings.Join(said, "\n"); path == "" || !strings.Contains(text, "store: memory; nothing is kept") {
+	if text := strings.Join(output, "\n"); path == "" || !strings.Contains(text, "store: memory; nothing is kept") {
 		t.Fatalf("the server said %q", text)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)

@@ -22,8 +22,8 @@ func manifests(t *testing.T) []string {
 	return files
 }
 
-// said returns the output lines of kubectl, without the warning about Endpoints of servers of later releases.
-func said(out string) []string {
+// linesOf returns the output lines of kubectl, without the warning about Endpoints of servers of later releases.
+func linesOf(out string) []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool { return strings.HasPrefix(line, "Warning: v1 Endpoints is deprecated") })
 }
 
@@ -35,7 +35,7 @@ func TestKubectlManifests(t *testing.T) {
 	files := manifests(t)
 	for _, f := range files {
 		out := k.Run("apply", "-f", f)
-		for _, line := range said(out) {
+		for _, line := range linesOf(out) {
 			if !strings.HasSuffix(line, " created") {
 				t.Errorf("%s: first apply says %q", f, line)
 			}
@@ -45,7 +45,7 @@ func TestKubectlManifests(t *testing.T) {
 	k.Run("wait", "flowschema/shop-controllers", `--for=jsonpath={.status.conditions[?(@.type=="Dangling")].status}=False`, "--timeout=2m")
 	before := versions(k, files)
 	nulls := strings.Contains(k.Run("get", "--raw", "/version"), `"minor": "32"`) // later servers do not answer the null that the template of a claim has
-	for _, line := range said(k.Run(ofFiles(files, "apply")...)) {
+	for _, line := range linesOf(k.Run(ofFiles(files, "apply")...)) {
 		// kubectl always sends a budget's selector, because by its type it is to be
 		// replaced, and prints "configured" whatever the server makes of it.
 		if !strings.HasSuffix(line, " unchanged") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") && (nulls || line != "statefulset.apps/postgres configured") {
@@ -55,7 +55,7 @@ func TestKubectlManifests(t *testing.T) {
 	if after := versions(k, files); after != before {
 		t.Errorf("the second apply changed something:\n%s\n%s", before, after)
 	}
-	if out, err := k.Try("", ofFiles(files, "diff")...); err != nil || strings.Join(said(out), "") != "" {
+	if out, err := k.Try("", ofFiles(files, "diff")...); err != nil || strings.Join(linesOf(out), "") != "" {
 		t.Errorf("diff after apply: %v\n%s", err, out)
 	}
 	k.Run(ofFiles(files, "get", "-o", "yaml")...)

@@ -170,18 +170,18 @@ func (l *ledger) check(m *mirror) (compared int, err error) {
 		if s.from >= l.from && s.from <= l.to {
 			errs = append(errs, l.checkState(m, s))
 		}
-		saw := map[uint64]*change{}
+		seen := map[uint64]*change{}
 		for _, c := range s.changes {
 			if c.version > l.from && c.version <= l.to {
-				saw[c.version] = c
+				seen[c.version] = c
 			}
 		}
 		for _, c := range l.changes {
 			if c.version <= s.from || c.version > s.to {
 				continue
 			}
-			kind, got := l.expected(c, m.selector), saw[c.version]
-			delete(saw, c.version)
+			kind, got := l.expected(c, m.selector), seen[c.version]
+			delete(seen, c.version)
 			left := kind == watch.Deleted && c.kind != watch.Deleted // the last state that was selected, in a new version
 			switch {
 			case kind == "" && got == nil:
@@ -191,7 +191,7 @@ func (l *ledger) check(m *mirror) (compared int, err error) {
 				compared++
 			}
 		}
-		for _, c := range saw {
+		for _, c := range seen {
 			errs = append(errs, fmt.Errorf("%s: nobody else saw it", c))
 		}
 	}

@@ -73,7 +73,7 @@ func TestUnit(t *testing.T) {
 	}
 	defer manager.Close()
 	s := harness.StartT(t, harness.Options{Env: []string{"NOTIFY_SOCKET=" + manager.LocalAddr().String()}})
-	told := func() string {
+	message := func() string {
 		buf := make([]byte, 100)
 		_ = manager.SetReadDeadline(time.Now().Add(time.Minute))
 		n, err := manager.Read(buf)
@@ -82,14 +82,14 @@ func TestUnit(t *testing.T) {
 		}
 		return string(buf[:n])
 	}
-	if got := told(); got != "READY=1" {
-		t.Errorf("at the start the manager is told %q", got)
+	if got := message(); got != "READY=1" {
+		t.Errorf("at the start the manager gets %q", got)
 	}
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(); got != "STOPPING=1" {
-		t.Errorf("at the end the manager is told %q", got)
+	if got := message(); got != "STOPPING=1" {
+		t.Errorf("at the end the manager gets %q", got)
 	}
 }
 

@@ -39,11 +39,11 @@ type platform struct {
 func (p *platform) list(patterns ...string) (list []sourced, err error) {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard"}, patterns...)...)
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), "GOOS="+p.goos, "GOARCH="+p.goarch, "CGO_ENABLED=0")
-	var told strings.Builder
-	cmd.Stderr = &told
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, told.String())
+		return nil, fmt.Errorf("%w\n%s", err, stderr.String())
 	}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var one sourced

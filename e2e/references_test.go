@@ -21,13 +21,13 @@ func teller(name, kind string) string {
 	if kind != "" {
 		kind = fmt.Sprintf(`"paramKind":{"apiVersion":"v1","kind":%q},`, kind)
 	}
-	tell := `"'it is ' + string(has(params.data) ? params.data['key'] : '')"`
+	message := `"'it is ' + string(has(params.data) ? params.data['key'] : '')"`
 	if kind == "" {
-		tell = `"'nothing'"`
+		message = `"'nothing'"`
 	}
 	return fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":%q},"spec":{%s
 		"matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["configmaps"]}]},
-		"validations":[{"expression":"!object.metadata.name.startsWith('ask')","messageExpression":%s}]}}`, name, kind, tell)
+		"validations":[{"expression":"!object.metadata.name.startsWith('ask')","messageExpression":%s}]}}`, name, kind, message)
 }
 
 func pointer(name, policy, ref string) string {
@@ -106,7 +106,7 @@ func TestReferences(t *testing.T) {
 		t.Fatalf("a binding: %d %s", code, body)
 	}
 	if code, body := a.as(t, "getter", "POST", "/api/v1/namespaces/refs/configmaps", `{"metadata":{"name":"ask"}}`); code != http.StatusUnprocessableEntity || !strings.Contains(body, "it is ") {
-		t.Errorf("what the policy tells: %d %s", code, body)
+		t.Errorf("the message of the policy: %d %s", code, body)
 	}
 }
 

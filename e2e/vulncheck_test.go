@@ -14,7 +14,7 @@ import (
 func TestVulncheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		says    string
+		output  string
 		code    int // of the tool
 		fails   bool
 		checked bool
@@ -28,7 +28,7 @@ func TestVulncheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			tool := fmt.Sprintf("#!/bin/sh\ncat <<'end'\n%s\nend\nexit %d\n", c.says, c.code)
+			tool := fmt.Sprintf("#!/bin/sh\ncat <<'end'\n%s\nend\nexit %d\n", c.output, c.code)
 			if err := os.WriteFile(filepath.Join(dir, "go"), []byte(tool), 0o700); err != nil {
 				t.Fatal(err)
 			}

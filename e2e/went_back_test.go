@@ -41,7 +41,7 @@ func reflect(t testing.TB, a *api) *reflected {
 	return r
 }
 
-func (r *reflected) saw(event string, m *configMap) {
+func (r *reflected) record(event string, m *configMap) {
 	if event == "DELETED" {
 		delete(r.has, m.Metadata.Name)
 	} else {
@@ -64,7 +64,7 @@ func (r *reflected) once(ctx context.Context) {
 	r.mu.Lock()
 	r.has = map[string]string{}
 	for i := range list.Items {
-		r.saw("LISTED", &list.Items[i])
+		r.record("LISTED", &list.Items[i])
 	}
 	r.mu.Unlock()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.a.s.URL+configMaps+"?watch=1&resourceVersion="+list.Metadata.ResourceVersion, nil)
@@ -93,7 +93,7 @@ func (r *reflected) once(ctx context.Context) {
 		case event.Type == "ERROR" && event.Object.Code == http.StatusGone:
 			r.expired++
 		case event.Type != "ERROR":
-			r.saw(event.Type, &event.Object.configMap)
+			r.record(event.Type, &event.Object.configMap)
 		}
 		r.mu.Unlock()
 	}

@@ -125,7 +125,7 @@ func wrongLengths(t *testing.T, s *arena) {
 		name, text string
 		codes      string // of the answers, one after the other
 		end        bool   // the client sends no more
-		says       string // the first answer
+		contains   string // the first answer
 	}{
 		{"shorter, then nothing", head + "Content-Length: 500\r\n\r\n{}", "504", false, ""},
 		{"shorter, then the end", head + "Content-Length: 500\r\n\r\n{}", "500", true, "unexpected EOF"},
@@ -161,8 +161,8 @@ func wrongLengths(t *testing.T, s *arena) {
 				break
 			}
 			body, err := io.ReadAll(resp.Body)
-			if len(codes) == 0 && !strings.Contains(string(body), c.says) {
-				t.Errorf("%s: %s, want %q in it", c.name, body, c.says)
+			if len(codes) == 0 && !strings.Contains(string(body), c.contains) {
+				t.Errorf("%s: %s, want %q in it", c.name, body, c.contains)
 			}
 			codes = append(codes, fmt.Sprint(resp.StatusCode))
 			if err != nil {

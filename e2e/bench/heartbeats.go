@@ -83,14 +83,14 @@ type storeStatus struct{ Revision, CompactedRevision, HistoryRows, PackedRows, P
 // beaten reports the state of packing after the writers have stopped.
 func (e *env) beaten(s *harness.Server) error {
 	var at storeStatus
-	if err := tell(s, &at, "status"); err != nil {
+	if err := runStore(s, &at, "status"); err != nil {
 		return err
 	}
 	behind := at.HistoryRows
 	began := time.Now()
 	for at.HistoryRows > 0 && time.Since(began) < time.Minute {
 		time.Sleep(time.Second)
-		if err := tell(s, &at, "status"); err != nil {
+		if err := runStore(s, &at, "status"); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (e *env) beaten(s *harness.Server) error {
 	slices.Sort(page)
 	began = time.Now()
 	var report struct{ Count, Older int64 }
-	if err := tell(s, &report, "verify"); err != nil {
+	if err := runStore(s, &report, "verify"); err != nil {
 		return err
 	}
 	e.report("    read", "one state p50 %v, most %v; a page of 500 p50 %v, most %v; store verify of %d past states, %d problems: %v",
@@ -129,8 +129,8 @@ func (e *env) beaten(s *harness.Server) error {
 	return nil
 }
 
-// tell runs a `store` command on the database of a server, and decodes its output.
-func tell(s *harness.Server, into any, command string) error {
+// runStore runs a `store` command on the database of a server, and decodes its output.
+func runStore(s *harness.Server, into any, command string) error {
 	bin, err := harness.Binary()
 	if err != nil {
 		return err

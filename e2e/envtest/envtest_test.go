@@ -313,11 +313,11 @@ func TestUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, said, err := kubectl.Run("get", "widgets")
+	_, stderr, err := kubectl.Run("get", "widgets")
 	if err == nil {
 		t.Fatal("kubectl lists what alice may not")
 	}
-	if text, err := io.ReadAll(said); err != nil || !strings.Contains(string(text), "Forbidden") {
+	if text, err := io.ReadAll(stderr); err != nil || !strings.Contains(string(text), "Forbidden") {
 		t.Errorf("kubectl: %v %s", err, text)
 	}
 }

@@ -39,8 +39,8 @@ func text(args []any) string {
 func TestMissing(t *testing.T) {
 	t.Setenv(pgtest.BinariesVariable, t.TempDir())
 	for name, c := range map[string]struct {
-		need func(t testing.TB)
-		says string
+		need    func(t testing.TB)
+		message string
 	}{
 		"a program":          {func(t testing.TB) { needs.Program(t, "no-such-program") }, "no-such-program is not installed"},
 		"a module of Python": {func(t testing.TB) { needs.Python(t, "no_such_module") }, "python3-no_such_module"},
@@ -57,12 +57,12 @@ func TestMissing(t *testing.T) {
 					c.need(o)
 				}()
 				<-done
-				skips, fails := c.says != "" && check == "", c.says != "" && check != ""
+				skips, fails := c.message != "" && check == "", c.message != "" && check != ""
 				if (o.skipped != "") != skips || (o.failed != "") != fails {
 					t.Errorf("skipped: %q, failed: %q", o.skipped, o.failed)
 				}
-				if got := o.skipped + o.failed; !strings.Contains(got, c.says) || skips && !strings.Contains(got, "sh e2e/test.sh") {
-					t.Errorf("it says %q", got)
+				if got := o.skipped + o.failed; !strings.Contains(got, c.message) || skips && !strings.Contains(got, "sh e2e/test.sh") {
+					t.Errorf("the output is %q", got)
 				}
 			})
 		}

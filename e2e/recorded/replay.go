@@ -69,7 +69,7 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 		step := &s.Steps[i]
 		res := Result{Index: i, Do: step.Do}
 		if unknown != "" {
-			res.Diff = []string{"nobody said what " + unknown + " is"}
+			res.Diff = []string{"no earlier step defines " + unknown}
 			out = append(out, res)
 			continue
 		}

@@ -87,11 +87,11 @@ func (m module) tool(t *testing.T, dir string, args ...string) []byte {
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
 	out, err := cmd.Output()
 	if err != nil {
-		var said []byte
+		var stderr []byte
 		if exit, ok := err.(*exec.ExitError); ok {
-			said = exit.Stderr
+			stderr = exit.Stderr
 		}
-		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out, said)
+		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out, stderr)
 	}
 	return out
 }

@@ -26,8 +26,8 @@ type Where struct {
 // Here describes this machine, and the source tree of the working directory.
 func Here() Where {
 	w := Where{Go: runtime.Version(), Cores: runtime.NumCPU(), Kernel: runtime.GOOS + "/" + runtime.GOARCH}
-	w.Commit = said("git", "rev-parse", "HEAD")
-	w.Dirty = said("git", "status", "--porcelain", "--untracked-files=no") != ""
+	w.Commit = output("git", "rev-parse", "HEAD")
+	w.Dirty = output("git", "status", "--porcelain", "--untracked-files=no") != ""
 	if text := read("/proc/sys/kernel/osrelease"); text != "" {
 		w.Kernel = "Linux " + text
 	}
@@ -44,7 +44,7 @@ func Here() Where {
 
 // Binary runs the measured binary to find its version.
 func (w *Where) Binary(path string) error {
-	w.Version = said(path, "version")
+	w.Version = output(path, "version")
 	if w.Version == "" {
 		return fmt.Errorf("%s prints no version", path)
 	}
@@ -59,7 +59,7 @@ func read(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-func said(name string, args ...string) string {
+func output(name string, args ...string) string {
 	out, err := exec.Command(name, args...).Output()
 	if err != nil {
 		return ""
