@@ -4,8 +4,8 @@
 #
 # Seen: the schema that controller-gen writes for a resource.Quantity is not what a Quantity reads. It refuses the
 # number 0.5, which a Pod takes for its cpu, and accepts "1e1.5", which the Go type refuses.
-# Expected: one rule for quantities: "cpu: 0.5" is in the documentation of Pods.
-# Who is hurt: users who move resources from a Pod to a custom resource ("must be of type integer"); and the operator,
+# Expected: one rule for quantities; the documentation of Pods has 0.5 as an example of cpu.
+# Who is hurt: users who move resources from a Pod to a custom resource, where 0.5 must have quotes; and the operator,
 # whose typed list of the kind fails as a whole as long as one object holds a value that only the schema accepts.
 set -eu
 dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT; cd "$dir"
