@@ -78,6 +78,26 @@ func stores() []Fault {
 			}
 			return o
 		}},
+		{Name: "damaged-cache", What: "a server is restarted with some damaged bytes in its cache file", Cuts: true, Often: 1, run: func(_ context.Context, e *env) outcome {
+			i, damaged := e.server(), 1+e.rand.IntN(8)
+			o := outcome{what: fmt.Sprintf("server %d is restarted with %d damaged bytes in its cache file", i, damaged), server: i}
+			if err := e.c.Stop(i); err != nil {
+				o.wrong = fmt.Sprintf("server %d did not end well after SIGTERM: %v", i, err)
+			}
+			data, err := os.ReadFile(e.c.CacheFile(i))
+			if err == nil && len(data) > 0 {
+				for range damaged {
+					data[e.rand.IntN(len(data))] ^= byte(1 + e.rand.IntN(255))
+				}
+				err = os.WriteFile(e.c.CacheFile(i), data, 0o600)
+			}
+			if o.err = err; o.err == nil {
+				o.err = e.again(i)
+			} else {
+				_ = e.again(i)
+			}
+			return o
+		}},
 	}
 }
 

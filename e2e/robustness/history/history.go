@@ -9,6 +9,7 @@ package history
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,8 @@ type State struct {
 
 	Meta       string `json:"m,omitempty"`    // the hash of the object as clients see it that ask for metadata only
 	Node       string `json:"node,omitempty"` // that a Pod is bound to
+	Side       bool   `json:"side,omitempty"` // its spec.side is yes, which is the label on of a custom resource once more
+	Made       string `json:"made,omitempty"` // its creationTimestamp
 	UID        string `json:"u,omitempty"`
 	Generation int64  `json:"g,omitempty"`
 	Held       bool   `json:"held,omitempty"`  // it has finalizers
@@ -68,11 +71,13 @@ const (
 // Kinds of operations.
 const (
 	Get              = "get"
+	GetScale         = "get scale"
 	Create           = "create"
 	Set              = "set"   // a merge patch without a version
 	Swap             = "swap"  // a PUT at a version
 	Apply            = "apply" // server-side apply by the owner of a field
 	Status           = "status"
+	Scale            = "scale" // a write of the number of replicas, through the subresource
 	Delete           = "delete"
 	DeleteCollection = "deletecollection"
 	Mark             = "mark"    // a delete of an object with finalizers, which stays
@@ -104,7 +109,9 @@ type Op struct {
 	Expect  uint64        `json:"expect,omitempty"`  // the version that the object must have; 0: any
 	Creates bool          `json:"creates,omitempty"` // a PUT that creates an object that does not exist, whatever version it names
 	Dry     bool          `json:"dry,omitempty"`     // a dry run, which changes nothing
-	Never   bool          `json:"never,omitempty"`   // it has a precondition that no object fulfils
+	Never   bool          `json:"never,omitempty"`   // it has a precondition that no object fulfils, or breaks a rule
+	Tests   bool          `json:"tests,omitempty"`   // a JSON patch, which does not fit every object
+	Force   bool          `json:"force,omitempty"`   // an apply that takes fields from their owners
 	AtLeast uint64        `json:"min,omitempty"`     // a get at a version not older than this
 	Cached  bool          `json:"cached,omitempty"`  // a get at any version
 	Call    time.Duration `json:"call"`
@@ -115,11 +122,26 @@ type Op struct {
 	Got     *State        `json:"got,omitempty"`
 }
 
-// Loose reports whether the values of an object do not identify the operation that wrote them.
+// Faulty reports whether an answer says that the request itself is wrong, whatever the server's state is.
+func Faulty(code int) bool {
+	switch code {
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// Loose reports whether the values of an object do not say which operation wrote them.
 func (k Key) Loose() bool { return strings.HasPrefix(k.Name, "toggle") }
 
+// Contested is the field that owners take from each other by force.
+const Contested = "contested"
+
+// Reads reports whether the operation reads an object, or a part of it.
+func (o *Op) Reads() bool { return o.Kind == Get || o.Kind == GetScale }
+
 // Writes reports whether the operation changes something.
-func (o *Op) Writes() bool { return o.Kind != Get && !o.Dry }
+func (o *Op) Writes() bool { return !o.Reads() && !o.Dry }
 
 // String describes the operation on one line.
 func (o *Op) String() string {
@@ -134,7 +156,10 @@ func (o *Op) String() string {
 		s += " as a dry run"
 	}
 	if o.Never {
-		s += " with the UID of no object"
+		s += ", which breaks a rule"
+	}
+	if o.Force {
+		s += " by force"
 	}
 	if o.AtLeast != 0 {
 		s += fmt.Sprintf(" not older than %d", o.AtLeast)
@@ -212,12 +237,20 @@ func (r *Reload) String() string {
 	return fmt.Sprintf("%s..%s server %d loads all objects anew", stamp(r.Begin), stamp(r.End), r.Server)
 }
 
-// Access is a request of a user whose rights change.
+// What an Access is, besides a use of a right.
+const (
+	Watching = "watch" // an event of a watch
+	Rule     = "rule"  // a request that breaks the rule that is its subject
+)
+
+// Access is a request of a user whose rights change, or an event that came to a watch of that user.
 type Access struct {
 	Subject string        `json:"sub"`
 	Server  int           `json:"s"`
 	What    string        `json:"what"`
 	Timed   bool          `json:"timed,omitempty"` // by a token that is valid for some time
+	Version uint64        `json:"v,omitempty"`     // of the event of a watch
+	Want    int           `json:"want,omitempty"`  // the code with which a request that breaks a rule is refused
 	Call    time.Duration `json:"call"`
 	Return  time.Duration `json:"ret"`
 	Code    int           `json:"code"`
@@ -265,6 +298,8 @@ type Life struct {
 	Key   Key           `json:"key"`
 	Until time.Duration `json:"until"` // the first request that allows its deletion
 	Why   string        `json:"why"`   // that allows it
+	// Before is an owner that is deleted in the foreground: it stays for as long as the object is there.
+	Before *Key `json:"before,omitempty"`
 }
 
 func (l *Life) String() string { return fmt.Sprintf("%s %s may go: %s", stamp(l.Until), l.Key, l.Why) }

@@ -19,6 +19,9 @@ func ParseObject(data []byte, version uint64) (Item, error) {
 	return FromTree(tree, version)
 }
 
+// CustomGroup is the group of the custom resources that the traffic writes.
+const CustomGroup = "robust.rowlock.dev"
+
 // Parser reads objects, and keeps the last ones with their bytes: the same bytes in another answer or event are the same object.
 // It is safe for concurrent use.
 type Parser struct {
@@ -65,15 +68,21 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 			return Item{}, fmt.Errorf("the version of %s: %w", name, err)
 		}
 	}
+	served, _ := tree["apiVersion"].(string)
+	if !strings.HasPrefix(served, CustomGroup+"/") {
+		served = ""
+	}
 	delete(metadata, "resourceVersion")
 	delete(tree, "kind")
 	delete(tree, "apiVersion")
 	labels, _ := metadata["labels"].(map[string]any)
-	item := Item{Namespace: namespace, Name: name, State: State{Version: version, On: labels["on"] == "yes", Fields: fields(tree)}}
+	item := Item{Namespace: namespace, Name: name, Served: served, State: State{Version: version, On: labels["on"] == "yes", Fields: fields(tree)}}
 	item.State.UID, _ = metadata["uid"].(string)
 	if spec, ok := tree["spec"].(map[string]any); ok {
 		item.State.Node, _ = spec["nodeName"].(string)
+		item.State.Side = spec["side"] == "yes"
 	}
+	item.State.Made, _ = metadata["creationTimestamp"].(string)
 	finalizers, _ := metadata["finalizers"].([]any)
 	item.State.Held, item.State.Going = len(finalizers) > 0, metadata["deletionTimestamp"] != nil
 	if generation, ok := metadata["generation"].(float64); ok {
@@ -98,8 +107,23 @@ func hash(tree map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:10]), nil
 }
 
-// fields returns the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
-// custom resource's spec and status, annotations of a Pod, and messages of the conditions of Pods and Deployments; and that a
+// Replicas is the field that a write of a Scale sets.
+const Replicas = "replicas"
+
+// ReplicasID returns the ID of the operation that set a number of replicas: each sets the number in its own ID.
+func ReplicasID(replicas int64) string { return idPrefix + strconv.FormatInt(replicas, 36) }
+
+// ReplicasOf returns the number of replicas that an operation sets.
+func ReplicasOf(id string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(id, idPrefix), 36, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the number of operation %q: %w", id, err)
+	}
+	return n, nil
+}
+
+// fields are the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
+// custom resource's spec and status, entries of its list, numbers of replicas, annotations of a Pod, and messages of the conditions of Pods and Deployments; and that a
 // Deployment is paused, which none may set.
 func fields(tree map[string]any) map[string]string {
 	found := map[string]string{}
@@ -121,11 +145,22 @@ func fields(tree map[string]any) map[string]string {
 	texts("", tree["data"])
 	spec, _ := tree["spec"].(map[string]any)
 	texts("", spec["values"])
+	log, _ := spec["log"].([]any)
+	for _, entry := range log {
+		if id, ok := entry.(string); ok && found[id] == "" {
+			found[id] = id
+		} else {
+			found[id] = id + " twice"
+		}
+	}
 	if paused, ok := spec["paused"].(bool); ok && paused {
 		found["spec.paused"] = "true"
 	}
 	if holder, ok := spec["holderIdentity"].(string); ok {
 		found["holder"] = holder
+	}
+	if replicas, ok := spec["replicas"].(float64); ok && replicas > 0 {
+		found[Replicas] = ReplicasID(int64(replicas))
 	}
 	status, _ := tree["status"].(map[string]any)
 	texts("status.", status["values"])

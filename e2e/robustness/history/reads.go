@@ -11,6 +11,7 @@ import (
 type Item struct {
 	Namespace string `json:"ns,omitempty"`
 	Name      string `json:"n"`
+	Served    string `json:"as,omitempty"` // the apiVersion of a custom resource
 	State     State  `json:"st"`
 }
 
@@ -43,9 +44,11 @@ type List struct {
 	Asked    uint64        `json:"asked,omitempty"`
 	Limit    int           `json:"limit,omitempty"`
 	Form     Form          `json:"form,omitempty"`
+	Served   string        `json:"as,omitempty"` // the apiVersion that custom resources must have
 	Call     time.Duration `json:"call"`
-	Return   time.Duration `json:"ret"` // of the first page
-	Outcome  Outcome       `json:"out"` // of the last page
+	Return   time.Duration `json:"ret"`               // of the first page
+	Refused  time.Duration `json:"refused,omitempty"` // when it was answered that the state is gone
+	Outcome  Outcome       `json:"out"`               // of the last page
 	Code     int           `json:"code,omitempty"`
 	Pages    []Page        `json:"pages,omitempty"`
 	Final    bool          `json:"final,omitempty"` // made when all was quiet
@@ -60,36 +63,40 @@ func (l *List) String() string {
 	return s
 }
 
-// Form is the form of the objects in a list or a watch: whole ones, or one with their metadata only.
+// Form is the form of the objects in a list or a watch: whole ones, in JSON or another encoding, or one with their metadata only.
 type Form string
 
 // The forms.
 const (
-	Whole   Form = ""
-	Partial Form = "PartialObjectMetadata"
-	Table   Form = "Table"
+	Whole    Form = ""
+	Protobuf Form = "protobuf"
+	YAML     Form = "yaml"
+	Partial  Form = "PartialObjectMetadata"
+	Table    Form = "Table"
 )
 
 // HashOf returns the hash that an object in the form has.
 func (f Form) HashOf(s *State) string {
-	if f != Whole {
+	if f == Partial || f == Table {
 		return s.Meta
 	}
 	return s.Hash
 }
 
-// Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name, or Pods by their node.
+// Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name, Pods by their node,
+// or custom resources by their side.
 type Selector struct {
 	On   bool   `json:"on,omitempty"`
 	Off  bool   `json:"off,omitempty"`
 	Name string `json:"n,omitempty"`
 	Node string `json:"node,omitempty"`
+	Side bool   `json:"side,omitempty"`
 	Way  int    `json:"way,omitempty"` // of writing the same
 }
 
 // Selects reports whether an object is chosen.
 func (s Selector) Selects(name string, st *State) bool {
-	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || s.Name == name) && (s.Node == "" || s.Node == st.Node)
+	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || s.Name == name) && (s.Node == "" || s.Node == st.Node) && (!s.Side || st.Side)
 }
 
 var (
@@ -116,6 +123,9 @@ func (s Selector) Fields() string {
 	}
 	if s.Node != "" {
 		terms = append(terms, "spec.nodeName="+s.Node)
+	}
+	if s.Side {
+		terms = append(terms, "spec.side=yes")
 	}
 	return strings.Join(terms, ",")
 }
@@ -153,7 +163,12 @@ type Stream struct {
 	Bare     bool          `json:"bare,omitempty"`    // a watch without a version, or of any: the state comes first, and nothing marks its end
 	Match    Match         `json:"match,omitempty"`   // of a bare one: latest, or any
 	Form     Form          `json:"form,omitempty"`
-	Patient  bool          `json:"patient,omitempty"` // it is long, and its client reads all at once
+	Served   string        `json:"as,omitempty"`       // the apiVersion that custom resources must have
+	Patient  bool          `json:"patient,omitempty"`  // it is long, and its client reads all at once
+	Slow     bool          `json:"slow,omitempty"`     // its client does not read at times
+	Unmarked bool          `json:"unmarked,omitempty"` // it asks for no bookmarks
+	Seconds  int           `json:"secs,omitempty"`     // for which it asks
+	Over     bool          `json:"over,omitempty"`     // its answer is complete
 	Call     time.Duration `json:"call"`
 	Begun    time.Duration `json:"begun,omitempty"` // when the header of the answer came
 	End      time.Duration `json:"end"`

@@ -99,12 +99,15 @@ func (r *Recorder) End() *Round {
 	return round
 }
 
-// ID returns a name for an operation that no other operation of the run has.
+// idPrefix begins the ID of each operation, before its number.
+const idPrefix = "op"
+
+// ID is a name for an operation that no other operation of the run has.
 func (r *Recorder) ID() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids++
-	return "op" + strconv.FormatInt(r.ids, 36)
+	return idPrefix + strconv.FormatInt(r.ids, 36)
 }
 
 // Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Hold, *Life, *Loss, *Stall or *Fault.

@@ -35,7 +35,8 @@ func (j *judge) holds() {
 	}
 }
 
-// owners checks that the garbage collector deletes no object that has an owner, or that was orphaned.
+// owners checks that the garbage collector deletes no object that has an owner, or that was orphaned; and no owner, in the foreground,
+// before an object that it waits for.
 func (j *judge) owners() {
 	byKey := map[history.Key]*history.Life{}
 	lost := j.beforeLoss()
@@ -43,6 +44,12 @@ func (j *judge) owners() {
 		byKey[l.Key] = l
 	}
 	for _, p := range j.parts {
+		gone := map[history.Key][]*history.Row{}
+		for i := range p.segment.Rows {
+			if r := &p.segment.Rows[i]; r.Deleted {
+				gone[r.Key] = append(gone[r.Key], r)
+			}
+		}
 		for i := range p.segment.Rows {
 			r := &p.segment.Rows[i]
 			l := byKey[r.Key]
@@ -52,6 +59,14 @@ func (j *judge) owners() {
 			j.judged("owners")
 			if r.At < l.Until {
 				j.violate("owners", []string{l.String(), rowLine(r)}, "%s is gone at %s, and nothing had allowed that", r.Key, r.At.Round(time.Millisecond))
+			}
+			if l.Before == nil {
+				continue
+			}
+			for _, owner := range gone[*l.Before] { // an object is made after its owner
+				if owner.Created < r.Created && r.Created < owner.Revision && owner.Revision < r.Revision {
+					j.violate("owners", append(rowLines(*owner, *r), l.String()), "%s is deleted in the foreground, and gone before %s", owner.Key, r.Key)
+				}
 			}
 		}
 	}

@@ -13,7 +13,7 @@ func (j *judge) lifecycles() {
 	uids := map[string]*version{}
 	ops := map[history.Key][]*history.Op{}
 	for _, o := range j.ops {
-		if o.Kind == history.Mark || o.Kind == history.Release {
+		if (o.Kind == history.Mark || o.Kind == history.Release) && !o.Dry {
 			ops[o.Key] = append(ops[o.Key], o)
 		}
 	}
@@ -71,6 +71,8 @@ func (j *judge) lived(v *version, uids map[string]*version) {
 	case before.UID != v.state.UID:
 		j.violate("lifecycle", lines(), "the UID of an object changes from %s to %s", before.UID, v.state.UID)
 	case v.deleted:
+	case before.Made != v.state.Made:
+		j.violate("lifecycle", lines(), "the time of creation changes from %s to %s", before.Made, v.state.Made)
 	case before.Going && !v.state.Going:
 		j.violate("lifecycle", lines(), "a mark for deletion is taken back")
 	case v.state.Generation < before.Generation:
@@ -82,9 +84,11 @@ func (j *judge) lived(v *version, uids map[string]*version) {
 	}
 }
 
-// specified reports whether an operation changes the spec of a custom resource, to a value that it did not have.
+// specified reports whether an operation changes the spec of an object whose generation counts that, to a value that it did not have.
 func specified(o *history.Op) bool {
 	switch o.Kind {
+	case history.Scale:
+		return true
 	case history.Set, history.Swap, history.Apply:
 		return strings.HasPrefix(o.Key.Resource, "widgets.")
 	}
@@ -92,7 +96,7 @@ func specified(o *history.Op) bool {
 }
 
 // namespaces checks that a namespace, or the definition of a custom resource, goes only after a client has deleted it, and with
-// everything that was in it before.
+// everything that was in it before, and that no object is made in it afterwards.
 func (j *judge) namespaces() {
 	vacated := map[string][]*history.Op{}
 	created := map[history.Key]*history.Op{}
@@ -104,11 +108,21 @@ func (j *judge) namespaces() {
 			created[o.Key] = o
 		}
 	}
+	lost := j.beforeLoss()
 	for _, p := range j.parts {
 		live := map[history.Key]map[history.Key]*history.Row{} // by what they are in
+		ended := map[string]*history.Row{}                     // namespaces
 		for _, rows := range [][]history.Row{p.segment.Initial, p.segment.Rows} {
 			for i := range rows {
 				r := &rows[i]
+				switch o := created[r.Key]; {
+				case r.Key.Resource == "namespaces":
+					if delete(ended, r.Key.Name); r.Deleted {
+						ended[r.Key.Name] = r
+					}
+				case o != nil && r.Revision == r.Created && ended[r.Key.Namespace] != nil && o.Return < lost:
+					j.violate("namespaces", append(opLines(o), rowLines(*ended[r.Key.Namespace], *r)...), "the create of %s was acknowledged, and its namespace was gone before", r.Key)
+				}
 				if whole := r.Key.Resource == "namespaces" || r.Key.Resource == definitions; whole && r.Deleted {
 					j.gone(r, live[r.Key], vacated[r.Key.Name], created)
 				}

@@ -67,6 +67,11 @@ func lived() *history.Round {
 	events = append(events, history.Event{At: 1705 * ms, Type: "ADDED", Item: item("held", s17)},
 		history.Event{At: 1805 * ms, Type: "MODIFIED", Item: item("held", marked)}, history.Event{At: 1905 * ms, Type: "DELETED", Item: item("held", gone)})
 	r.Streams = append(r.Streams, &history.Stream{Client: "patient", Scope: red, From: 10, Code: 200, Call: ms, Begun: ms, End: 30 * time.Second, Patient: true, Events: events})
+	timed := &history.Stream{Client: "timed", Scope: history.Scope{Resource: "widgets." + history.CustomGroup, Namespace: "red"}, Served: history.CustomGroup + "/v1",
+		From: 10, Code: 200, Call: ms, Begun: ms, End: 10 * time.Second, Seconds: 10, Over: true,
+		Events: []history.Event{{At: 8 * time.Second, Type: "BOOKMARK", Item: history.Item{Served: history.CustomGroup + "/v1", State: history.State{Version: 16}}}}}
+	r.Streams = append([]*history.Stream{timed}, r.Streams...)
+	r.Accesses = append(r.Accesses, &history.Access{Subject: "a change", What: history.Rule, Want: 422, Code: 422})
 	r.Ended = time.Minute
 	r.Holds = []*history.Hold{{What: "an address", Most: 1, Holder: "a", From: ms, Until: 2 * ms}}
 	r.Lives = []*history.Life{{Key: event, Until: 5 * time.Second}}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
+	"strings"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -72,7 +75,7 @@ func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map
 // place returns the sort key of an object in a list of a scope.
 func place(s history.Scope, namespace, name string) string {
 	if s.Namespace == "" {
-		return namespace + "/" + name
+		return namespace + "\x00" + name // before those of a namespace with a longer name
 	}
 	return name
 }
@@ -111,6 +114,7 @@ func (p *part) same(s history.Scope, sel history.Selector, form history.Form, re
 // lists checks lists.
 func (j *judge) lists() {
 	for _, l := range j.r.Lists {
+		j.expired(l)
 		if len(l.Pages) == 0 {
 			continue
 		}
@@ -134,7 +138,13 @@ func (j *judge) lists() {
 		}
 		for i := 1; i < len(items); i++ {
 			if before, it := place(l.Scope, items[i-1].Namespace, items[i-1].Name), place(l.Scope, items[i].Namespace, items[i].Name); it <= before {
-				j.violate("pages", lines, "%s comes after %s", it, before)
+				j.violate("pages", lines, "%s comes after %s", strings.ReplaceAll(it, "\x00", "/"), strings.ReplaceAll(before, "\x00", "/"))
+			}
+		}
+		if l.Served != "" {
+			j.judged("served")
+			if i := slices.IndexFunc(items, func(it history.Item) bool { return it.Served != l.Served }); i >= 0 {
+				j.violate("served", append(lines, items[i].Name), "a list of objects of %s has one of %q", l.Served, items[i].Served)
 			}
 		}
 		j.judged(property)
@@ -176,7 +186,28 @@ func (j *judge) lists() {
 	}
 }
 
-// limited checks that no page has more items than were requested, and that the announced numbers of further items are right.
+// expired checks a list, or a page, that was answered with 410: its revision must lie before the floor of old states, which the judge knows
+// by its next reading.
+func (j *judge) expired(l *history.List) {
+	revision := l.Asked
+	if len(l.Pages) > 0 {
+		revision = l.Pages[0].Version
+	}
+	if l.Refused == 0 || len(j.r.Losses) > 0 {
+		return
+	}
+	i := sort.Search(len(j.r.Floors), func(i int) bool { return j.r.Floors[i].At >= l.Refused })
+	if i == len(j.r.Floors) {
+		j.open("lists that were refused with 410 after the floor was last read")
+		return
+	}
+	j.judged("exact")
+	if floor := j.r.Floors[i].Past; revision >= floor {
+		j.violate("exact", []string{l.String()}, "a list of version %d is refused with 410 at %s, and old states are there from %d on", revision, l.Refused.Round(time.Millisecond), floor)
+	}
+}
+
+// limited checks that no page has more items than were asked for, and what the pages say of the items that follow.
 func (j *judge) limited(l *history.List, p *part, revision uint64) {
 	came := 0
 	for _, page := range l.Pages {

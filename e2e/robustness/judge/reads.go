@@ -9,7 +9,7 @@ import (
 // reads checks single reads.
 func (j *judge) reads() {
 	for _, o := range j.r.Ops {
-		if o.Kind != history.Get || o.Key.Loose() || o.Outcome != history.OK && o.Outcome != history.NotFound {
+		if !o.Reads() || o.Key.Loose() || o.Outcome != history.OK && o.Outcome != history.NotFound {
 			continue
 		}
 		least := o.AtLeast
@@ -44,7 +44,7 @@ func (j *judge) reads() {
 				lines = append(lines, rowLine(v.row))
 			}
 			j.violate("reads", lines, "a read shows version %d of %s, which never was", o.Got.Version, o.Key)
-		case v.state.Hash != o.Got.Hash:
+		case !shows(o, v.state):
 			j.violate("reads", append(opLines(v.op, o), rowLine(v.row)), "a read shows another content than version %d has", v.revision)
 		case v.until() <= least && !j.revived(v, least, o.Return):
 			j.violate("reads", append(append(opLines(v.op, o), rowLine(v.next.row)), j.whoSaw(least)), "a read is stale: it shows version %d, which ended at %d, and %d had been seen or asked for", v.revision, v.until(), least)

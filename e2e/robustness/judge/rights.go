@@ -12,6 +12,10 @@ import (
 // when faults keep that server from its database, or it or the program stands still, do not count. The server that acknowledged it knows at once.
 const RightsTime = 8 * time.Second
 
+// WatchTime bounds for how long writes may still be shown to a watch after its user lost the right to it, at a server that knows that: servers
+// ask again every 20 seconds.
+const WatchTime = 22 * time.Second
+
 // rights checks that no user reads an object without a right to it.
 func (j *judge) rights() {
 	type span struct {
@@ -39,6 +43,10 @@ func (j *judge) rights() {
 	}
 	lost := j.beforeLoss()
 	for _, a := range j.r.Accesses {
+		if a.What == history.Rule {
+			j.ruled(a)
+			continue
+		}
 		j.judged("rights")
 		if s := spans[a.Subject]; s != nil && denied(a.Code) && a.What == "read" && a.Return < s.revoked && s.granted < a.Call && a.Return < lost && a.Call > j.calm(s.granted, RightsTime, a.Server) {
 			if a.Timed && j.clockSet(a.Server, a.Call-RightsTime, a.Return) {
@@ -57,6 +65,10 @@ func (j *judge) rights() {
 		lines := func() []string { return j.rightsOf(a) }
 		s := spans[a.Subject]
 		switch {
+		case a.What == history.Watching:
+			if s != nil {
+				j.outlived(a, s.to, s.server-1, lines)
+			}
 		case a.What != "read":
 			j.violate("rights", lines(), "%s never had the right to this read", a.Subject)
 		case s == nil || a.Return < s.from:
@@ -66,6 +78,37 @@ func (j *judge) rights() {
 		case a.Call > s.to && a.Call > j.calm(s.to, RightsTime, a.Server):
 			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}
+	}
+}
+
+// outlived checks an event of a watch of a user who has lost the right to it: by the time when its write began, as the event may have been on
+// its way since then.
+func (j *judge) outlived(a *history.Access, revoked time.Duration, knows int, lines func() []string) {
+	p := j.part(a.Version-1, a.Version)
+	if p == nil || revoked == 1<<63-1 {
+		return
+	}
+	limit := WatchTime
+	if a.Server != knows {
+		limit += RightsTime
+	}
+	for _, v := range p.after(watchedScope, a.Version-1, a.Version) {
+		if v.op != nil && v.op.Call > j.calm(revoked, limit, a.Server) {
+			j.violate("rights", append(lines(), opLines(v.op)...), "a write that began more than %s after the revocation was acknowledged was shown to a watch of %s", limit, a.Subject)
+		}
+	}
+}
+
+// watchedScope is what users watch whose rights end.
+var watchedScope = history.Scope{Resource: "configmaps", Namespace: "red"}
+
+// ruled checks a request that breaks a rule. Refusals for other reasons, such as of an object that is not there yet, say nothing.
+func (j *judge) ruled(a *history.Access) {
+	switch {
+	case a.Code >= 200 && a.Code < 300:
+		j.violate("rules", []string{a.String()}, "a server allows what no request may do: %s", a.Subject)
+	case a.Code == a.Want:
+		j.judged("rules")
 	}
 }
 

@@ -16,6 +16,8 @@ func (j *judge) streams() {
 	for _, s := range j.r.Streams {
 		if s.Code == http.StatusOK {
 			j.stream(s)
+			j.timed(s)
+			j.served(s)
 		}
 		j.refused(s)
 	}

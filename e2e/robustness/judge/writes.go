@@ -21,6 +21,12 @@ func (j *judge) writes() {
 		}
 	}
 	for _, o := range j.r.Ops {
+		if o.Force && o.Outcome == history.Conflict {
+			j.violate("writes", opLines(o), "an apply by force is answered with a conflict")
+		}
+		if history.Faulty(o.Code) && !o.Never && !o.Tests {
+			j.violate("writes", opLines(o), "a request that breaks no rule is refused")
+		}
 		if !o.Writes() || o.Key.Loose() || o.Outcome != history.OK || o.Got == nil {
 			continue
 		}
@@ -46,10 +52,18 @@ func (j *judge) writes() {
 			j.violate("writes", lines, "an acknowledged write is not in the table")
 		case v.revision != o.Got.Version:
 			j.violate("writes", append(opLines(o), rowLine(v.row)), "a write was acknowledged at revision %d, and is at %d", o.Got.Version, v.revision)
-		case v.state.Hash != o.Got.Hash:
+		case !shows(o, v.state):
 			j.violate("writes", append(opLines(o), rowLine(v.row)), "a write is stored with another content than its answer had")
 		}
 	}
+}
+
+// shows reports whether the answer to an operation is of a state: all of it, or the replicas that a Scale has.
+func shows(o *history.Op, s *history.State) bool {
+	if o.Kind == history.Scale || o.Kind == history.GetScale {
+		return o.Got.Fields[history.Replicas] == s.Fields[history.Replicas] && o.Got.UID == s.UID
+	}
+	return o.Got.Hash == s.Hash
 }
 
 // explain finds the write of a row: the one whose ID is new in it.
@@ -115,9 +129,9 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 		j.violate("writes", lines(op), "revision %d has the changes of several writes", v.revision)
 	case op.Kind == history.Create && before != nil:
 		j.violate("writes", lines(op), "an object that exists was created")
-	case (op.Kind == history.Set || op.Kind == history.Status || op.Kind == history.Swap && !op.Creates) && before == nil:
+	case (op.Kind == history.Set || op.Kind == history.Status || op.Kind == history.Scale || op.Kind == history.Swap && !op.Creates) && before == nil:
 		j.violate("writes", lines(op), "an object that does not exist was changed")
-	case op.Kind == history.Swap && before != nil && v.prev.revision != op.Expect:
+	case (op.Kind == history.Swap || op.Kind == history.Scale && op.Expect != 0) && before != nil && v.prev.revision != op.Expect:
 		j.violate("writes", lines(op), "a write that expected version %d replaced version %d", op.Expect, v.prev.revision)
 	case op.Kind == history.Bind && (before == nil || before.Node != "" || v.state.Node != op.Value):
 		j.violate("writes", lines(op), "a Pod that is bound, or none, was bound to %s", op.Value)
@@ -134,8 +148,8 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 	}
 }
 
-// applied checks an apply: its owner has the fields that it applies and no other, and other owners keep theirs. The name of a field
-// begins with that of its owner.
+// applied checks an apply: its owner has the fields that it applies and no other, and other owners keep theirs, unless it takes one by
+// force. The name of a field begins with that of its owner, but for the contested one, which its last writer owns.
 func (j *judge) applied(op *history.Op, v *version, lines func(...*history.Op) []string) {
 	before := v.before()
 	if before == nil || len(j.r.Losses) > 0 { // what the owner had seen may be lost
@@ -143,12 +157,16 @@ func (j *judge) applied(op *history.Op, v *version, lines func(...*history.Op) [
 	}
 	for field, id := range before.Fields {
 		now, there := v.state.Fields[field]
-		switch owner, _, _ := strings.Cut(field, "."); {
+		owner, _, _ := strings.Cut(field, ".")
+		if field == history.Contested && j.ops[id] != nil {
+			owner = j.ops[id].Client
+		}
+		switch applies := field == op.Field || field == op.Also; {
 		case owner != op.Client && !there:
 			j.violate("writes", lines(op), "an apply removed %s, which another owner has", field)
-		case owner != op.Client && now != id:
+		case owner != op.Client && now != id && !(op.Force && applies):
 			j.violate("writes", lines(op), "an apply without force changed %s, which another owner has", field)
-		case owner == op.Client && there && field != op.Field && field != op.Also:
+		case owner == op.Client && there && !applies:
 			j.violate("writes", lines(op), "an apply left %s, which its owner no longer applies", field)
 		}
 	}
@@ -169,7 +187,7 @@ func (j *judge) marked(v *version) *history.Op {
 		for _, o := range j.ops {
 			// A graceful delete may find the object gone, or fail, after it has marked it.
 			marks := o.Kind == history.Delete && graceful(o.Key) || o.Kind == history.Mark && (o.Outcome == history.OK || o.Outcome == history.Unknown)
-			if first := j.marks[o.Key]; marks && (first == nil || o.Call < first.Call) {
+			if first := j.marks[o.Key]; marks && !o.Dry && (first == nil || o.Call < first.Call) {
 				j.marks[o.Key] = o
 			}
 		}
@@ -182,7 +200,7 @@ func (j *judge) marked(v *version) *history.Op {
 func (j *judge) again(v *version) bool {
 	first := j.marked(v)
 	return first != nil && slices.ContainsFunc(j.r.Ops, func(o *history.Op) bool {
-		return o.Kind == history.Mark && o.Key == v.row.Key && o != first && (o.Outcome == history.OK || o.Outcome == history.Unknown) &&
+		return o.Kind == history.Mark && !o.Dry && o.Key == v.row.Key && o != first && (o.Outcome == history.OK || o.Outcome == history.Unknown) &&
 			slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Clock && f.Begin <= o.Return && f.End >= first.Call })
 	})
 }
@@ -240,7 +258,7 @@ func (j *judge) deletes() {
 		case o.Dry:
 		case o.Never:
 			if o.Outcome == history.OK && o.Return < lost { // afterwards, what had been deleted may be there again
-				j.violate("writes", opLines(o), "a write was acknowledged whose precondition no object fulfils")
+				j.violate("writes", opLines(o), "a write was acknowledged that breaks a rule")
 			}
 		case o.Kind == history.DeleteCollection && (o.Outcome == history.OK || o.Outcome == history.Unknown || o.Outcome == history.Refused):
 			if known := batches[o.Field]; known == nil || o.Outcome == history.OK {

@@ -114,7 +114,11 @@ func (r *Run) Add(round *history.Round, v judge.Verdict) {
 		if a.Code >= 200 && a.Code < 300 {
 			outcome = history.OK
 		}
-		r.request("use of a right", outcome, a.Return)
+		what := "use of a right"
+		if a.What == history.Rule {
+			what = "breach of a rule"
+		}
+		r.request(what, outcome, a.Return)
 	}
 	for _, s := range round.Streams {
 		r.stream(s)

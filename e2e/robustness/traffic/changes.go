@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -29,6 +30,7 @@ import (
 const (
 	green         = "/api/v1/namespaces/green/configmaps"
 	webhooks      = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+	mutating      = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 	policies      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 	bindings      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 	changingGroup = "changing.rowlock.dev"
@@ -36,8 +38,8 @@ const (
 )
 
 // hooks has every write of a ConfigMap of the namespace green be refused, and not: by a webhook that is registered and taken away, by
-// one whose rules change, or by the binding of a policy. What may be written is recorded as a right: a write that begins some time
-// after the change must be refused, or allowed.
+// one whose rules change, or by the binding of a policy; or be changed by a webhook. What may be written, or stays as it is, is recorded
+// as a right: a write that begins some time after the change must be refused, or allowed.
 func (c *client) hooks(ctx context.Context) {
 	server, ca, err := refusing()
 	if err != nil {
@@ -48,10 +50,10 @@ func (c *client) hooks(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
 	name := fmt.Sprintf("refusing-r%d", c.round)
-	hook := func(resource string) string {
+	hook := func(resource, path string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"webhooks":[{"name":"refuse.rowlock.dev","sideEffects":"None","admissionReviewVersions":["v1"],"timeoutSeconds":5,"failurePolicy":"Fail",
 "clientConfig":{"url":%q,"caBundle":%q},"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"green"}},
-"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":[%q],"operations":["CREATE","UPDATE"]}]}]}`, name, server.URL, base64.StdEncoding.EncodeToString(ca), resource)
+"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":[%q],"operations":["CREATE","UPDATE"]}]}]}`, name, server.URL+path, base64.StdEncoding.EncodeToString(ca), resource)
 	}
 	rule := func(resource string) string {
 		return fmt.Sprintf(`[{"op":"replace","path":"/webhooks/0/rules/0/resources/0","value":%q}]`, resource)
@@ -61,8 +63,8 @@ func (c *client) hooks(ctx context.Context) {
 	binding := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"policyName":%[1]q,"validationActions":["Deny"]}}`, name)
 	made := []int{http.StatusCreated, http.StatusConflict}
 	for turn := 0; ctx.Err() == nil; turn++ {
-		way := (turn + c.round) % 3
-		before := map[int][2]string{1: {webhooks, hook("secrets")}, 2: {policies, policy}}[way]
+		way := (turn + c.round) % 4
+		before := map[int][2]string{1: {webhooks, hook("secrets", "")}, 2: {policies, policy}}[way]
 		if _, _, ok := c.must(ctx, admin, http.MethodPost, green, `{"metadata":{"name":"hooked"}}`, made...); !ok {
 			break
 		}
@@ -75,7 +77,9 @@ func (c *client) hooks(ctx context.Context) {
 		c.rec.Add(&history.Right{Subject: subject, Granted: true, Call: c.rec.Now(), Return: c.rec.Now(), Outcome: history.OK})
 		write := func(long time.Duration) {
 			for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; {
-				if c.rand.IntN(2) == 0 {
+				if way == 3 {
+					c.unchanged(ctx, subject)
+				} else if c.rand.IntN(2) == 0 {
 					c.attempt(ctx, subject, "read", http.MethodPost, green, plainJSON, `{"metadata":{"generateName":"hooked-"}}`)
 				} else {
 					c.attempt(ctx, subject, "read", http.MethodPatch, green+"/hooked", mergePatch, fmt.Sprintf(`{"data":{"time":"%d"}}`, c.rec.Now()))
@@ -87,9 +91,11 @@ func (c *client) hooks(ctx context.Context) {
 		ok := false
 		switch way {
 		case 0:
-			ok = c.change(ctx, admin, subject, false, http.MethodPost, webhooks, hook("configmaps"), made...)
+			ok = c.change(ctx, admin, subject, false, http.MethodPost, webhooks, hook("configmaps", ""), made...)
 		case 1:
 			ok = c.changePatch(ctx, admin, webhooks+"/"+name, subject, false, rule("configmaps"))
+		case 3:
+			ok = c.change(ctx, admin, subject, false, http.MethodPost, mutating, hook("configmaps", mutatingPath), made...)
 		default:
 			ok = c.change(ctx, admin, subject, false, http.MethodPost, bindings, binding, made...)
 		}
@@ -116,7 +122,7 @@ func (c *client) hooks(ctx context.Context) {
 
 // unhook takes away what refuses writes. A policy without a binding refuses nothing.
 func (c *client) unhook(ctx context.Context, admin *client, name string) bool {
-	for _, path := range []string{webhooks, bindings} {
+	for _, path := range []string{webhooks, mutating, bindings} {
 		if _, _, ok := c.must(ctx, admin, http.MethodDelete, path+"/"+name, "", http.StatusOK, http.StatusNotFound); !ok {
 			return false
 		}
@@ -133,7 +139,25 @@ func (c *client) attempt(ctx context.Context, subject, what, method, path, conte
 	}
 }
 
-// refusing returns a webhook that refuses everything, with the authority of its certificate.
+// unchanged is an attempt to create an object that no webhook changes.
+func (c *client) unchanged(ctx context.Context, subject string) {
+	a := &history.Access{Subject: subject, Server: c.next(), What: "read", Call: c.rec.Now()}
+	code, answer, err := c.send(ctx, a.Server, http.MethodPost, green, plainJSON, `{"metadata":{"generateName":"hooked-"}}`)
+	if a.Return, a.Code = c.rec.Now(), code; code == http.StatusCreated && bytes.Contains(answer, []byte(changedBy)) {
+		a.Code = http.StatusForbidden
+	}
+	if err == nil {
+		c.rec.Add(a)
+	}
+}
+
+// mutatingPath is where the webhook changes objects.
+const mutatingPath = "/change"
+
+// changedBy is the label by which the webhook changes objects.
+const changedBy = "changed-by-the-webhook"
+
+// refusing is a webhook that refuses everything, or changes it if it is registered as one that may, with the authority of its certificate.
 func refusing() (*httptest.Server, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -156,6 +180,11 @@ func refusing() (*httptest.Server, []byte, error) {
 			return
 		}
 		w.Header().Set("Content-Type", plainJSON)
+		if r.URL.Path == mutatingPath {
+			patch := base64.StdEncoding.EncodeToString([]byte(`[{"op":"add","path":"/metadata/labels","value":{"` + changedBy + `":"yes"}}]`))
+			fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":true,"patchType":"JSONPatch","patch":%q}}`, review.Request.UID, patch)
+			return
+		}
 		fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":false,"status":{"message":"refused by the webhook"}}}`, review.Request.UID)
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}

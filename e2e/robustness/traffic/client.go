@@ -32,6 +32,7 @@ type client struct {
 	rand     *rand.Rand
 	server   int // for those that go to the servers in turn
 	token    string
+	as       string // the user that it impersonates; "": none
 	form     history.Form
 	loose    bool // a change takes effect some time after it was acknowledged, also at that server
 	answered int  // the server that answered must last
@@ -63,8 +64,10 @@ func (c *client) send(ctx context.Context, server int, method, path, contentType
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	answer, err = io.ReadAll(resp.Body)
-	return resp.StatusCode, answer, err
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		return resp.StatusCode, answer, err
+	}
+	return resp.StatusCode, c.readable(resp.Header.Get("Content-Type"), path, answer), nil
 }
 
 func (c *client) open(ctx context.Context, server int, method, path, contentType, body string) (*http.Response, error) {
@@ -77,19 +80,17 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 		return nil, err
 	}
 	req.GetBody = nil // a request whose answer was lost is not sent again
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.as != "" {
+		req.Header.Set("Impersonate-User", c.as)
+	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	switch {
-	case c.form == history.Table:
-		req.Header.Set("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
-	case c.form == history.Partial && method == http.MethodGet:
-		what := "PartialObjectMetadataList"
-		if strings.Contains(path, "watch=1") {
-			what = "PartialObjectMetadata"
-		}
-		req.Header.Set("Accept", "application/json;as="+what+";g=meta.k8s.io;v=v1")
+	if accept := accepted(c.form, method, path); accept != "" {
+		req.Header.Set("Accept", accept)
 	}
 	var sent atomic.Bool
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}))
@@ -135,8 +136,22 @@ func outcome(code int, answer []byte, err error) history.Outcome {
 
 // do carries an operation out and records it. It returns the operation with its outcome.
 func (c *client) do(op *history.Op, method, path, contentType, body string) *history.Op {
+	return c.record(op, method, path, contentType, body, func(answer []byte) (*history.State, error) {
+		item, err := c.parsed.Parse(answer)
+		if err != nil {
+			return nil, err
+		}
+		return &item.State, nil
+	})
+}
+
+// record is do for answers that another function reads.
+func (c *client) record(op *history.Op, method, path, contentType, body string, read func([]byte) (*history.State, error)) *history.Op {
 	if op.ID == "" {
 		op.ID = c.rec.ID()
+	}
+	if contentType == plainJSON && (method == http.MethodPost || method == http.MethodPut) {
+		contentType, body = encoded(c.form, body)
 	}
 	op.Client, op.Call = c.name, c.rec.Now()
 	code, answer, err := c.send(context.Background(), op.Server, method, path, contentType, body)
@@ -147,12 +162,11 @@ func (c *client) do(op *history.Op, method, path, contentType, body string) *his
 		op.Error = message(answer)
 	}
 	if op.Outcome == history.OK && !op.Dry && shows(op.Kind) {
-		item, err := c.parsed.Parse(answer)
-		if err != nil {
+		if op.Got, err = read(answer); err != nil {
 			op.Outcome, op.Error = history.Unknown, err.Error()
+			c.rec.Stuck(fmt.Sprintf("an answer is no object: %s", op))
 		} else {
-			op.Got = &item.State
-			c.saw(item.State.Version)
+			c.saw(op.Got.Version)
 		}
 	}
 	c.rec.Add(op)

@@ -43,7 +43,9 @@ var (
 		// Only a binding sets the node.
 		return map[string]any{"spec": map[string]any{"nodeName": "stolen"}, "status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
 	}}
-	kinds = []kind{configMaps, leases, widgets, deployments, pods}
+	// widgetVersions are the versions in which custom resources are served. They are stored in the first.
+	widgetVersions = []kind{widgets, inVersion(widgets, "v2")}
+	kinds          = []kind{configMaps, leases, widgets, deployments, pods}
 )
 
 // Namespaces are the namespaces of the traffic.
@@ -63,8 +65,29 @@ var scopes = func() (all []history.Scope) {
 			all = append(all, history.Scope{Resource: kind.resource, Namespace: ns})
 		}
 	}
-	return append(all, fleetScope)
+	for _, kind := range nearKinds {
+		all = append(all, history.Scope{Resource: kind.resource, Namespace: nearNamespace})
+	}
+	return append(all, fleetScope, crowdScope)
 }()
+
+// inVersion is a kind in another version of its group.
+func inVersion(k kind, version string) kind {
+	group, _, _ := strings.Cut(k.apiVersion, "/")
+	k.apiVersion = group + "/" + version
+	k.prefix = "/apis/" + k.apiVersion
+	return k
+}
+
+// servedAs returns the kind of a resource in a version; "": the usual one.
+func servedAs(resource, apiVersion string) kind {
+	for _, k := range widgetVersions {
+		if k.resource == resource && k.apiVersion == apiVersion {
+			return k
+		}
+	}
+	return kindOf(resource)
+}
 
 func kindOf(resource string) kind {
 	for _, k := range kinds {
@@ -102,7 +125,11 @@ func (k kind) body(name string, version uint64, field, id string, on *bool, pad 
 		if name == "" { // a patch takes the label away
 			no = nil
 		}
-		metadata["labels"] = map[string]any{"on": map[bool]any{true: "yes", false: no}[*on]}
+		side := map[bool]any{true: "yes", false: no}[*on]
+		metadata["labels"] = map[string]any{"on": side}
+		if spec, ok := o["spec"].(map[string]any); ok && k.resource == widgets.resource {
+			spec["side"] = side
+		}
 	}
 	if data, ok := o["data"].(map[string]any); ok && pad > 0 {
 		data["pad"] = strings.Repeat("x", pad)
@@ -130,10 +157,14 @@ func (k kind) applied(name, field, id string, fields map[string]any) string {
 	return string(text)
 }
 
-const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.robust.rowlock.dev"},
+// definition is the definition of widgets, in two versions with the same schema.
+var definition = fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.robust.rowlock.dev"},
 "spec":{"group":"robust.rowlock.dev","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
-"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
-"spec":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}},"status":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]}}`
+"versions":[{"name":"v1","served":true,"storage":true,%[1]s},{"name":"v2","served":true,"storage":false,%[1]s}]}}`, widgetVersion)
+
+const widgetVersion = `"subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}},"selectableFields":[{"jsonPath":".spec.side"}],
+"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"side":{"type":"string"},"replicas":{"type":"integer"},"log":{"type":"array","items":{"type":"string"}},"values":{"type":"object","additionalProperties":{"type":"string"}}}},
+"status":{"type":"object","properties":{"replicas":{"type":"integer"},"values":{"type":"object","additionalProperties":{"type":"string"}}}}}}}`
 
 // deploymentBody returns a Deployment with a status, which a create must not store; likewise the spec in a patch of the status.
 func deploymentBody(name, id string, on bool) string {

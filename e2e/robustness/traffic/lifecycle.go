@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -36,44 +38,81 @@ func (c *client) holders(ctx context.Context) {
 		k, ns := []kind{configMaps, widgets}[n], Namespaces[n]
 		name := "held-" + c.rec.ID()
 		key := history.Key{Resource: k.resource, Namespace: ns, Name: name}
-		object := func(metadata, field, id string) string {
+		object := func(metadata, spec, field, id string) string {
 			if k.resource == widgets.resource {
-				return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{%s},"spec":{"values":{%q:%q}}}`, k.apiVersion, k.name, metadata, field, id)
+				return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{%s},"spec":{%s"values":{%q:%q}}}`, k.apiVersion, k.name, metadata, spec, field, id)
 			}
 			return fmt.Sprintf(`{"metadata":{%s},"data":{%q:%q}}`, metadata, field, id)
 		}
 		create := func(id string) string {
-			return object(fmt.Sprintf(`"name":%q,"labels":{"on":"yes"},"finalizers":["robust.rowlock.dev/hold"]`, name), "v", id)
+			return object(fmt.Sprintf(`"name":%q,"labels":{"on":"yes"},"finalizers":[%q]`, name, holding), `"side":"yes",`, "v", id)
 		}
 		if _, ok := c.until(ctx, history.Op{Kind: history.Create, Field: "v", Key: key}, http.MethodPost, k.path(ns, ""), plainJSON, create, history.OK, history.Exists); !ok {
 			return
+		}
+		if c.rand.IntN(2) == 0 {
+			c.do(&history.Op{Server: c.any(), Kind: history.Mark, Dry: true, Key: key}, http.MethodDelete, k.path(ns, name)+"?dryRun=All", "", "")
 		}
 		marked, ok := c.until(ctx, history.Op{Kind: history.Mark, Key: key}, http.MethodDelete, k.path(ns, name), "", noBody, history.OK, history.NotFound)
 		if !ok || marked.Outcome == history.NotFound { // a loss took it
 			continue
 		}
-		for range c.rand.IntN(4) {
+		release := func(id string) string { return object(`"finalizers":null`, "", "released", id) }
+		for range c.rand.IntN(5) {
 			op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Get, Key: key}
-			switch c.rand.IntN(3) {
+			switch c.rand.IntN(7) {
 			case 0:
 				c.do(op, http.MethodGet, k.path(ns, name), "", "")
+				if op.Got != nil && k.resource == widgets.resource { // which only this client writes
+					c.putStatus(k, key, op.Got.Version)
+				}
 			case 1: // again
 				op.Kind = history.Mark
 				c.do(op, http.MethodDelete, k.path(ns, name), "", "")
+			case 2: // which must leave no trace
+				op.Kind, op.Field, op.Dry = history.Release, "released", true
+				c.do(op, http.MethodPatch, k.path(ns, name)+"?dryRun=All", mergePatch, release(op.ID))
+			case 3: // nothing more can hold an object that goes
+				op.Kind, op.Field, op.Never = history.Set, "v", true
+				c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, object(fmt.Sprintf(`"finalizers":[%q,"robust.rowlock.dev/late"]`, holding), "", "v", op.ID))
+			case 4: // without what only the server sets
+				op.Kind, op.Field = history.Set, "v"
+				method, contentType, body := http.MethodPut, plainJSON, create(op.ID)
+				if k.resource == widgets.resource { // whose PUT needs a version
+					method, contentType, body = http.MethodPatch, mergePatch, object(`"deletionTimestamp":null,"deletionGracePeriodSeconds":null`, "", "v", op.ID)
+				}
+				c.do(op, method, k.path(ns, name), contentType, body)
+			case 5: // a status is no way to release it
+				if k.resource != widgets.resource {
+					continue
+				}
+				op.Kind, op.Field = history.Status, heldStatus
+				c.do(op, http.MethodPatch, k.path(ns, name)+"/status", mergePatch, strings.Replace(k.body("", 0, heldStatus, op.ID, nil, 0), `"metadata":{`, `"metadata":{"finalizers":null`, 1))
 			default:
 				op.Kind, op.Field = history.Set, "v"
 				c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, "v", op.ID, nil, 0))
 			}
 			c.rest(ctx)
 		}
-		release := func(id string) string { return object(`"finalizers":null`, "released", id) }
 		if _, ok := c.until(ctx, history.Op{Kind: history.Release, Field: "released", Key: key}, http.MethodPatch, k.path(ns, name), mergePatch, release, history.OK, history.NotFound); !ok {
 			return
 		}
 	}
 }
 
-// vacates makes namespaces with some objects, and deletes them.
+// heldStatus is the field in the status of objects that wait for their clients.
+const heldStatus = "status.held"
+
+// putStatus replaces the status of an object at a version. All else that the body lacks, or has, is not the status.
+func (c *client) putStatus(k kind, key history.Key, version uint64) {
+	op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Status, Field: heldStatus, Key: key}
+	c.do(op, http.MethodPut, k.path(key.Namespace, key.Name)+"/status", plainJSON, k.body(key.Name, version, heldStatus, op.ID, nil, 0))
+}
+
+// holding is the finalizer of objects that wait for their clients.
+const holding = "robust.rowlock.dev/hold"
+
+// vacates makes namespaces with some objects, and deletes them, while others make more objects in them.
 func (c *client) vacates(ctx context.Context) {
 	const path = "/api/v1/namespaces"
 	for turn := 0; ctx.Err() == nil; turn++ {
@@ -83,20 +122,46 @@ func (c *client) vacates(ctx context.Context) {
 			return
 		}
 		for i := range 6 {
-			k := []kind{configMaps, leases}[i%2]
-			name := fmt.Sprintf("object-%d", i)
-			op := &history.Op{ID: c.rec.ID(), Client: c.name, Server: c.any(), Kind: history.Create, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}, Call: c.rec.Now()}
-			code, answer, err := c.send(ctx, op.Server, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, "v", op.ID, nil, 0))
-			op.Return, op.Code, op.Outcome = c.rec.Now(), code, outcome(code, answer, err)
-			c.rec.Add(op) // without what it got: the judge reads the table of other namespaces without values
+			c.inside([]kind{configMaps, leases}[i%2], ns, fmt.Sprintf("object-%d", i))
 		}
-		if _, ok := c.until(ctx, admin, http.MethodDelete, path+"/"+ns, "", noBody, history.OK, history.NotFound, history.Conflict); !ok {
-			return
+		late, stop := context.WithCancel(ctx)
+		var makers sync.WaitGroup
+		for i := range lateMakers {
+			m := c.Traffic.client(fmt.Sprintf("%s-late-%d", ns, i), c.proto, false)
+			makers.Go(func() {
+				defer m.http.CloseIdleConnections()
+				m.late(late, ns)
+			})
 		}
-		if !c.absent(path+"/"+ns, path+"/"+ns, "") {
+		_, ok := c.until(ctx, admin, http.MethodDelete, path+"/"+ns, "", noBody, history.OK, history.NotFound, history.Conflict)
+		ok = ok && c.absent(path+"/"+ns, path+"/"+ns, "")
+		stop()
+		if makers.Wait(); !ok {
 			return
 		}
 	}
+}
+
+// lateMakers is the number of clients that make objects in a namespace while it goes.
+const lateMakers = 2
+
+// late makes objects in a namespace until ctx ends. Those that are made before the namespace is gone go with it, and no others are made.
+func (c *client) late(ctx context.Context, ns string) {
+	for ctx.Err() == nil {
+		c.inside(configMaps, ns, "late-"+c.rec.ID())
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.pace / 4):
+		}
+	}
+}
+
+// inside makes an object in a namespace that goes.
+func (c *client) inside(k kind, ns, name string) {
+	op := &history.Op{ID: c.rec.ID(), Client: c.name, Server: c.any(), Kind: history.Create, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}, Call: c.rec.Now()}
+	code, answer, err := c.send(context.Background(), op.Server, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, "v", op.ID, nil, 0))
+	op.Return, op.Code, op.Outcome = c.rec.Now(), code, outcome(code, answer, err)
+	c.rec.Add(op) // without what it got: the judge reads the table of other namespaces without values
 }
 
 // absent waits until an object is gone, and notes an object that stays. It repeats the delete that is its cause, which a failover may

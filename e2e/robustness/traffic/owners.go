@@ -96,8 +96,10 @@ func (c *client) own(ctx context.Context, name string, dependents int, other *ow
 
 // disown deletes an owner, with which some of its dependents may go.
 func (c *client) disown(ctx context.Context, o *owner, policy string, some int) bool {
-	for _, l := range o.dependents[:some] {
-		l.Until, l.Why = c.rec.Now(), "its owner is deleted"
+	for i, l := range o.dependents[:some] {
+		if l.Until, l.Why = c.rec.Now(), "its owner is deleted"; policy == "Foreground" && i == 0 { // the one that blocks
+			l.Before = &history.Key{Resource: configMaps.resource, Namespace: ownedNamespace, Name: o.name}
+		}
 	}
 	o.deleted = fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":%q,"preconditions":{"uid":%q}}`, policy, o.uid)
 	_, _, ok := c.must(ctx, c, http.MethodDelete, owned+"/"+o.name, o.deleted, http.StatusOK, http.StatusNotFound, http.StatusConflict)

@@ -24,16 +24,20 @@ func (c *client) schedules(ctx context.Context) {
 		base := fmt.Sprintf("pod%d-%s", c.rand.IntN(somePods), ns)
 		name := c.gens.name(base, c.round)
 		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Key: history.Key{Resource: pods.resource, Namespace: ns, Name: name}}
+		dry := ""
+		if op.Dry = c.rand.IntN(10) == 0; op.Dry {
+			dry = "dryRun=All"
+		}
 		switch n := c.rand.IntN(10); {
 		case n < 4:
 			op.Kind, op.Field, op.Value = history.Bind, "bound", nodes[c.rand.IntN(len(nodes))]
-			c.do(op, http.MethodPost, pods.path(ns, name)+"/binding", plainJSON, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q,"annotations":{"robust.rowlock.dev/bound":%q}},"target":{"kind":"Node","name":%q}}`, name, op.ID, op.Value))
+			c.do(op, http.MethodPost, pods.path(ns, name)+"/binding?"+dry, plainJSON, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q,"annotations":{"robust.rowlock.dev/bound":%q}},"target":{"kind":"Node","name":%q}}`, name, op.ID, op.Value))
 		case n < 6:
 			op.Kind, op.Field = history.Status, "status."+c.name
-			c.do(op, http.MethodPatch, pods.path(ns, name)+"/status", strategicPatch, pods.body("", 0, op.Field, op.ID, nil, 0))
+			c.do(op, http.MethodPatch, pods.path(ns, name)+"/status?"+dry, strategicPatch, pods.body("", 0, op.Field, op.ID, nil, 0))
 		case n < 8:
 			op.Kind = history.Delete
-			c.do(op, http.MethodDelete, pods.path(ns, name)+"?gracePeriodSeconds=0", "", "")
+			c.do(op, http.MethodDelete, pods.path(ns, name)+"?gracePeriodSeconds=0&"+dry, "", "")
 		default:
 			l := &history.List{Scope: op.Key.Scope(), Selector: history.Selector{Node: nodes[c.rand.IntN(len(nodes))]}, Match: []history.Match{history.Latest, history.Any}[n%2]}
 			c.list(context.Background(), l, 0)

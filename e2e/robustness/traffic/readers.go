@@ -25,9 +25,21 @@ type listAnswer struct {
 
 // tableRows are the objects of a Table.
 type tableRows struct {
-	Rows []struct {
+	Columns []struct{} `json:"columnDefinitions"`
+	Rows    []struct {
+		Cells  []any           `json:"cells"`
 		Object json.RawMessage `json:"object"`
 	} `json:"rows"`
+}
+
+// misplaced returns the name of an object whose row does not begin with it, or has another number of cells than the Table has columns.
+func (t *tableRows) misplaced(items []history.Item) (name string, ok bool) {
+	for i := range t.Rows {
+		if cells := t.Rows[i].Cells; len(cells) != len(t.Columns) || len(cells) == 0 || cells[0] != items[i].Name {
+			return items[i].Name, true
+		}
+	}
+	return "", false
 }
 
 func scopeQuery(s history.Selector) url.Values {
@@ -54,10 +66,17 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		q.Set("resourceVersion", strconv.FormatUint(l.Asked, 10))
 		q.Set("resourceVersionMatch", "Exact")
 	}
+	k := servedAs(l.Scope.Resource, l.Served)
+	if c.form == history.Protobuf && (k.resource == widgets.resource || k.resource == deployments.resource) { // custom resources have none; a zero time is another one
+		c.form = history.Whole
+	}
 	if l.Limit, l.Form = limit, c.form; limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))
 	}
-	path := kindOf(l.Scope.Resource).path(l.Scope.Namespace, "")
+	if l.Served = ""; k.resource == widgets.resource && (l.Form == history.Whole || l.Form == history.YAML) {
+		l.Served = k.apiVersion
+	}
+	path := k.path(l.Scope.Namespace, "")
 	l.Client, l.Server, l.Call = c.name, c.next(), c.rec.Now()
 	for server := l.Server; ; server = c.next() {
 		code, answer, err := c.send(ctx, server, http.MethodGet, path+"?"+q.Encode(), "", "")
@@ -66,11 +85,18 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		}
 		l.Code, l.Outcome = code, outcome(code, answer, err)
 		if l.Outcome != history.OK {
+			switch {
+			case l.Outcome == history.Expired:
+				l.Refused = c.rec.Now()
+			case history.Faulty(code):
+				c.rec.Stuck(fmt.Sprintf("a list that breaks no rule is refused: %s: %s", l, message(answer)))
+			}
 			break
 		}
 		page, more, err := c.parsePage(answer)
 		if err != nil {
 			l.Outcome = history.Unknown
+			c.rec.Stuck(fmt.Sprintf("an answer is no list: %s: %v", l, err))
 			break
 		}
 		l.Pages = append(l.Pages, page)
@@ -84,6 +110,8 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 	}
 	if len(l.Pages) > 0 {
 		c.saw(l.Pages[0].Version)
+	}
+	if len(l.Pages) > 0 || l.Refused != 0 {
 		c.rec.Add(l)
 	}
 	return l
@@ -108,15 +136,21 @@ func (t *Traffic) parsePage(answer []byte) (p history.Page, more string, err err
 		}
 		p.Items = append(p.Items, *item)
 	}
+	if name, wrong := a.misplaced(p.Items); wrong {
+		return p, "", fmt.Errorf("the row of %s in a Table is not its own", name)
+	}
 	return p, a.Metadata.Continue, nil
 }
 
-// wideKinds have objects in all Namespaces, each with a name that occurs in one of them only.
+// wideKinds have objects in several namespaces, each with a name that occurs in one of them only.
 var wideKinds = []kind{widgets, deployments}
 
 func (c *client) someScope() history.Scope {
 	if c.rand.IntN(6) == 0 {
 		return history.Scope{Resource: wideKinds[c.rand.IntN(len(wideKinds))].resource}
+	}
+	if c.rand.IntN(12) == 0 {
+		return history.Scope{Resource: nearKinds[c.rand.IntN(len(nearKinds))].resource, Namespace: nearNamespace}
 	}
 	return history.Scope{Resource: kinds[c.rand.IntN(len(kinds))].resource, Namespace: Namespaces[c.rand.IntN(len(Namespaces))]}
 }
@@ -135,12 +169,15 @@ func (c *client) someList() *history.List {
 	if l.Scope.Resource == pods.resource && c.rand.IntN(2) == 0 {
 		l.Selector.Node = nodes[c.rand.IntN(len(nodes))]
 	}
+	if l.Scope.Resource == widgets.resource {
+		l.Selector.Side, l.Served = c.rand.IntN(4) == 0, widgetVersions[c.rand.IntN(2)].apiVersion
+	}
 	return l
 }
 
 // someForm has the next lists be in one of the forms, most often whole.
 func (c *client) someForm() {
-	c.form = []history.Form{history.Whole, history.Whole, history.Partial, history.Table}[c.rand.IntN(4)]
+	c.form = []history.Form{history.Whole, history.Whole, history.Partial, history.Table, history.Protobuf, history.YAML}[c.rand.IntN(6)]
 }
 
 // pages lists in small pages, of now and of the past.

@@ -53,8 +53,8 @@ func (c *client) must(ctx context.Context, admin *client, method, path, body str
 
 // revocations are the ways in which a right ends, named after the object that the client deletes or replaces: the account of
 // the token, which may come back with its name; the Secret or the Pod to which the token is bound; the binding; the role, which may
-// be one of the cluster, or its rules.
-var revocations = []string{"account", "account-again", "secret", "pod", "binding", "role", "cluster-role", "rules"}
+// be one of the cluster, or its rules; or the subjects of the binding.
+var revocations = []string{"account", "account-again", "secret", "pod", "binding", "subjects", "role", "cluster-role", "rules"}
 
 // rights is a service account whose tokens and rights are granted and revoked while it sends requests to every server.
 func (c *client) rights(ctx context.Context) {
@@ -69,83 +69,145 @@ func (c *client) rights(ctx context.Context) {
 	}
 }
 
-// right gives an account a right, takes it away, and tries it all the time.
-func (c *client) right(ctx context.Context, admin *client, account, revocation string, granted time.Duration) bool {
-	const accounts, secrets = "/api/v1/namespaces/red/serviceaccounts", "/api/v1/namespaces/red/secrets"
-	named := fmt.Sprintf(`{"metadata":{"name":%q}}`, account)
-	rules := `"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]`
-	role := func(rules string) string { return fmt.Sprintf(`{"metadata":{"name":%q},%s}`, account, rules) }
-	roles, roleKind := rolesPath+"roles", "Role"
-	if revocation == "cluster-role" {
-		roles, roleKind = "/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRole"
-	}
-	for _, made := range [][2]string{{accounts, named}, {secrets, named}, {roles, role(rules)}} {
-		if _, _, ok := c.must(ctx, admin, http.MethodPost, made[0], made[1], http.StatusCreated, http.StatusConflict); !ok {
-			return false
-		}
-	}
-	pod := history.Op{Kind: history.Create, Field: "v", Key: history.Key{Resource: pods.resource, Namespace: "red", Name: account}}
-	if revocation == "pod" {
-		body := func(id string) string { return podBody(account, id, account, false) }
-		if _, ok := admin.until(ctx, pod, http.MethodPost, pods.path("red", ""), plainJSON, body, history.OK, history.Exists); !ok {
-			return false
-		}
-	}
-	spec := `{"expirationSeconds":600}`
-	if kind := map[string]string{"secret": "Secret", "pod": "Pod"}[revocation]; kind != "" {
-		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":%q,"name":%q}}`, kind, account)
-	}
-	if !c.request(ctx, admin, accounts+"/"+account+"/token", `{"spec":`+spec+`}`) {
+// subject is a service account, whose right to read ends in one of the revocations.
+type subject struct {
+	account, revocation string
+	roles, roleKind     string
+	pod                 history.Op
+	bound               bool
+	elsewhere           string // a token for another audience
+}
+
+const (
+	redAccounts = "/api/v1/namespaces/red/serviceaccounts"
+	redSecrets  = "/api/v1/namespaces/red/secrets"
+	redMaps     = "/api/v1/namespaces/red/configmaps"
+	reading     = `"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]`
+)
+
+// user returns the name of the account as that of a user.
+func (s *subject) user() string { return "system:serviceaccount:red:" + s.account }
+
+// credential reports whether the credential ends, and not what it allows.
+func (s *subject) credential() bool {
+	switch s.revocation {
+	case "binding", "subjects", "role", "cluster-role", "rules":
 		return false
-	}
-	c.try(ctx, account, 500*time.Millisecond) // without a right
-	binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, roleKind, account, account)
-	if !c.change(ctx, admin, account, true, http.MethodPost, rolesPath+"rolebindings", binding, http.StatusCreated, http.StatusConflict) {
-		return false
-	}
-	c.try(ctx, account, granted)
-	method, path, body, codes := http.MethodDelete, accounts+"/"+account, "", []int{http.StatusOK, http.StatusNotFound} // a token dies with its account
-	switch revocation {
-	case "secret":
-		path = secrets + "/" + account
-	case "pod":
-		path = pods.path("red", account) + "?gracePeriodSeconds=0"
-	case "binding":
-		path = rolesPath + "rolebindings/" + account
-	case "role", "cluster-role":
-		path = roles + "/" + account
-	case "rules":
-		method, path, body = http.MethodPut, roles+"/"+account, role(`"rules":[]`)
-	}
-	pod.ID, pod.Kind, pod.Field, pod.Call, pod.Outcome = c.rec.ID(), history.Delete, "", c.rec.Now(), history.OK
-	revoked := c.change(ctx, admin, account, false, method, path, body, codes...)
-	if revocation == "pod" {
-		if pod.Return = c.rec.Now(); !revoked {
-			pod.Outcome = history.Unknown
-		}
-		c.rec.Add(&pod)
-	}
-	if !revoked {
-		return false
-	}
-	if revocation == "account-again" { // another one, for which the token is not
-		if _, _, ok := c.must(ctx, admin, http.MethodPost, accounts, named, http.StatusCreated, http.StatusConflict); !ok {
-			return false
-		}
-	}
-	c.try(ctx, account, afterwards)
-	for _, path := range []string{accounts, secrets, rolesPath + "rolebindings", roles} {
-		c.must(ctx, admin, http.MethodDelete, path+"/"+account, "", http.StatusOK, http.StatusNotFound)
 	}
 	return true
 }
 
+func (s *subject) role(rules string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},%s}`, s.account, rules)
+}
+
+// right gives an account a right, takes it away, and tries it all the time.
+func (c *client) right(ctx context.Context, admin *client, account, revocation string, granted time.Duration) bool {
+	s := &subject{account: account, revocation: revocation}
+	if !c.admit(ctx, admin, s) {
+		return false
+	}
+	c.try(ctx, admin, s, 500*time.Millisecond) // without a right
+	if !c.bind(ctx, admin, s) {
+		return false
+	}
+	c.try(ctx, admin, s, granted)
+	if !c.revoke(ctx, admin, s) {
+		return false
+	}
+	c.try(ctx, admin, s, afterwards)
+	c.forget(ctx, admin, s)
+	return true
+}
+
+// admit makes an account, a role and what else the subject needs, and gets a token.
+func (c *client) admit(ctx context.Context, admin *client, s *subject) bool {
+	named := fmt.Sprintf(`{"metadata":{"name":%q}}`, s.account)
+	s.roles, s.roleKind = rolesPath+"roles", "Role"
+	if s.revocation == "cluster-role" {
+		s.roles, s.roleKind = "/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRole"
+	}
+	for _, made := range [][2]string{{redAccounts, named}, {redSecrets, named}, {s.roles, s.role(reading)}} {
+		if _, _, ok := c.must(ctx, admin, http.MethodPost, made[0], made[1], http.StatusCreated, http.StatusConflict); !ok {
+			return false
+		}
+	}
+	s.pod = history.Op{Kind: history.Create, Field: "v", Key: history.Key{Resource: pods.resource, Namespace: "red", Name: s.account}}
+	if s.revocation == "pod" {
+		body := func(id string) string { return podBody(s.account, id, s.account, false) }
+		if _, ok := admin.until(ctx, s.pod, http.MethodPost, pods.path("red", ""), plainJSON, body, history.OK, history.Exists); !ok {
+			return false
+		}
+	}
+	spec := `{"expirationSeconds":600}`
+	if kind := map[string]string{"secret": "Secret", "pod": "Pod"}[s.revocation]; kind != "" {
+		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":%q,"name":%q}}`, kind, s.account)
+	}
+	tokens, ok := redAccounts+"/"+s.account+"/token", false
+	if s.elsewhere, ok = c.request(ctx, admin, tokens, `{"spec":{"expirationSeconds":600,"audiences":["elsewhere"]}}`); ok {
+		c.token, ok = c.request(ctx, admin, tokens, `{"spec":`+spec+`}`)
+	}
+	return ok
+}
+
+// bind gives the subject its right, by one of the two names of its user.
+func (c *client) bind(ctx context.Context, admin *client, s *subject) bool {
+	who := fmt.Sprintf(`{"kind":"ServiceAccount","name":%q,"namespace":"red"}`, s.account)
+	if c.rand.IntN(2) == 0 {
+		who = fmt.Sprintf(`{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}`, s.user())
+	}
+	s.bound = c.change(ctx, admin, s.account, true, http.MethodPost, rolesPath+"rolebindings", s.binding(who), http.StatusCreated, http.StatusConflict)
+	return s.bound
+}
+
+func (s *subject) binding(subjects string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%[1]q},"subjects":[%[3]s]}`, s.account, s.roleKind, subjects)
+}
+
+// revoke takes the right away, or the credential.
+func (c *client) revoke(ctx context.Context, admin *client, s *subject) bool {
+	method, path, body, codes := http.MethodDelete, redAccounts+"/"+s.account, "", []int{http.StatusOK, http.StatusNotFound} // a token dies with its account
+	switch s.revocation {
+	case "secret":
+		path = redSecrets + "/" + s.account
+	case "pod":
+		path = pods.path("red", s.account) + "?gracePeriodSeconds=0"
+	case "binding":
+		path = rolesPath + "rolebindings/" + s.account
+	case "subjects":
+		method, path, body = http.MethodPut, rolesPath+"rolebindings/"+s.account, s.binding("")
+	case "role", "cluster-role":
+		path = s.roles + "/" + s.account
+	case "rules":
+		method, path, body = http.MethodPut, s.roles+"/"+s.account, s.role(`"rules":[]`)
+	}
+	s.pod.ID, s.pod.Kind, s.pod.Field, s.pod.Call, s.pod.Outcome = c.rec.ID(), history.Delete, "", c.rec.Now(), history.OK
+	revoked := c.change(ctx, admin, s.account, false, method, path, body, codes...)
+	if s.revocation == "pod" {
+		if s.pod.Return = c.rec.Now(); !revoked {
+			s.pod.Outcome = history.Unknown
+		}
+		c.rec.Add(&s.pod)
+	}
+	if revoked && s.revocation == "account-again" { // another one, for which the token is not
+		_, _, revoked = c.must(ctx, admin, http.MethodPost, redAccounts, fmt.Sprintf(`{"metadata":{"name":%q}}`, s.account), http.StatusCreated, http.StatusConflict)
+	}
+	return revoked
+}
+
+// forget deletes what is left of the subject.
+func (c *client) forget(ctx context.Context, admin *client, s *subject) {
+	for _, path := range []string{redAccounts, redSecrets, rolesPath + "rolebindings", s.roles} {
+		c.must(ctx, admin, http.MethodDelete, path+"/"+s.account, "", http.StatusOK, http.StatusNotFound)
+	}
+}
+
 // request gets a token that is valid for ten minutes: another one, as from a server whose clock is set, is no use elsewhere.
-func (c *client) request(ctx context.Context, admin *client, path, body string) bool {
+func (c *client) request(ctx context.Context, admin *client, path, body string) (token string, ok bool) {
 	for ctx.Err() == nil {
 		_, answer, ok := c.must(ctx, admin, http.MethodPost, path, body, http.StatusCreated)
 		if !ok {
-			return false
+			return "", false
 		}
 		var request struct {
 			Status struct {
@@ -155,15 +217,14 @@ func (c *client) request(ctx context.Context, admin *client, path, body string) 
 		}
 		if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
 			c.rec.Stuck(fmt.Sprintf("%s: a TokenRequest was answered with %s", c.name, answer))
-			return false
+			return "", false
 		}
-		c.token = request.Status.Token
 		if left := time.Until(request.Status.ExpirationTimestamp); left > 5*time.Minute && left < 20*time.Minute {
-			return true
+			return request.Status.Token, true
 		}
 		c.rest(ctx)
 	}
-	return false
+	return "", false
 }
 
 // change grants or revokes. Tries without an answer count from the first one on.
@@ -177,20 +238,4 @@ func (c *client) change(ctx context.Context, admin *client, account string, gran
 	}
 	c.rec.Add(r)
 	return ok
-}
-
-// try reads an object that the subject may read at times, and one that it may never read.
-func (c *client) try(ctx context.Context, account string, long time.Duration) {
-	for i, began := 0, time.Now(); time.Since(began) < long && ctx.Err() == nil; i++ {
-		for what, path := range map[string]string{
-			"read":  []string{"/api/v1/namespaces/red/configmaps/secret-of-red", "/api/v1/namespaces/red/configmaps?resourceVersion=0"}[i%2],
-			"never": []string{"/api/v1/namespaces/blue/configmaps/secret-of-blue", "/api/v1/configmaps?resourceVersion=0", "/api/v1/namespaces/blue/configmaps?watch=1&timeoutSeconds=1"}[i%3],
-		} {
-			c.attempt(ctx, account, what, http.MethodGet, path, "", "")
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(c.pace):
-		}
-	}
 }

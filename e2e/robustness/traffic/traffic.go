@@ -46,7 +46,7 @@ type Traffic struct {
 // protocols are the protocols of the clients.
 var protocols = []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}
 
-// Setup creates the namespaces and the definition.
+// Setup creates the namespaces, the definition, and objects that are there from the beginning.
 func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error {
 	t := &Traffic{c: c, rec: rec}
 	admin := t.client("setup", cluster.HTTP1, false)
@@ -61,7 +61,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 			}
 		}
 	}
-	for _, ns := range append([]string{"green", fleetNamespace, ownedNamespace, narrowNamespace}, Namespaces...) {
+	for _, ns := range append([]string{"green", nearNamespace, fleetNamespace, crowdNamespace, ownedNamespace, narrowNamespace}, Namespaces...) {
 		if err := create("/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, ns)); err != nil {
 			return err
 		}
@@ -80,7 +80,10 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 			}
 		}
 	}
-	return setupRights(ctx, admin)
+	if err := setupRights(ctx, admin); err != nil {
+		return err
+	}
+	return t.setupCrowd(ctx)
 }
 
 // New makes the clients of a round.
@@ -108,6 +111,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(3, "toggle", (*client).toggles)
 	each(3, "owner", (*client).applies)
 	each(3, "status", (*client).statuses)
+	each(1, "neighbour", (*client).neighbours)
 	each(2, "batch", (*client).batches)
 	each(2, "holder", (*client).holders)
 	each(2, "home", (*client).vacates)
@@ -121,7 +125,10 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(2, "pages", (*client).pages)
 	each(2, "past", (*client).past)
 	each(2, "lists", (*client).lists)
+	each(1, "crowd", (*client).crowds)
 	each(2, "user", (*client).rights)
+	each(2, "watched", (*client).watched)
+	each(1, "rules", (*client).breaks)
 	each(1, "hooks", (*client).hooks)
 	each(1, "definitions", (*client).definitions)
 	each(1, "schemas", (*client).schemas)

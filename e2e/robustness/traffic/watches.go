@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +23,7 @@ type watcher struct {
 	*client
 	scope    history.Scope
 	selector history.Selector
+	served   kind // a custom resource in another version than usual; empty: as kindOf has it
 	streams  bool // begins with streaming lists
 	number   int  // of the register whose name it selects
 	named    bool // the selector is a name, which changes with the generations of objects
@@ -46,6 +48,9 @@ func (t *Traffic) startWatches() {
 			for _, on := range []bool{false, true} {
 				p := protocols[n/2%2]
 				w := &watcher{scope: history.Scope{Resource: k.resource, Namespace: ns}, selector: history.Selector{On: on, Way: n}, streams: (i+j+n)%2 == 0, slow: n%4 == 3}
+				if k.resource == widgets.resource && on { // one in each version
+					w.selector, w.served = history.Selector{Side: true}, widgetVersions[j]
+				}
 				w.client = t.client(fmt.Sprintf("watch-%d", n), p, w.slow)
 				n++
 				t.readers.Go(w.run)
@@ -60,9 +65,10 @@ func (t *Traffic) startWatches() {
 			t.readers.Go(w.run)
 		}
 	}
-	for n, form := range []history.Form{history.Partial, history.Table} {
-		w := &watcher{scope: history.Scope{Resource: configMaps.resource, Namespace: Namespaces[n]}, selector: history.Selector{On: true}, streams: n == 0}
-		w.client = t.client(fmt.Sprintf("form-watch-%d", n), protocols[n], false)
+	for n, form := range []history.Form{history.Partial, history.Table, history.Protobuf, history.Protobuf} {
+		k := []kind{configMaps, configMaps, configMaps, leases}[n]
+		w := &watcher{scope: history.Scope{Resource: k.resource, Namespace: Namespaces[n%2]}, selector: history.Selector{On: n < 3}, streams: n%2 == 0}
+		w.client = t.client(fmt.Sprintf("form-watch-%d", n), protocols[n%2], false)
 		w.client.form = form
 		t.readers.Go(w.run)
 	}
@@ -103,7 +109,7 @@ func (w *watcher) run() {
 		case !w.listed && w.streams:
 			w.watch(0, true)
 		case !w.listed:
-			l := w.list(w.ctx, &history.List{Scope: w.scope, Selector: w.selector, Match: []history.Match{history.Latest, history.Any}[w.rand.IntN(2)]}, 0)
+			l := w.list(w.ctx, &history.List{Scope: w.scope, Selector: w.selector, Served: w.served.apiVersion, Match: []history.Match{history.Latest, history.Any}[w.rand.IntN(2)]}, 0)
 			if l.Outcome == history.OK {
 				w.listed, w.at = true, l.Pages[0].Version
 			} else {
@@ -132,7 +138,10 @@ func (w *watcher) watch(from uint64, initial bool) {
 	}
 	q := scopeQuery(w.selector)
 	q.Set("watch", "1")
-	q.Set("allowWatchBookmarks", "true")
+	unmarked := w.bare && w.rand.IntN(2) == 0
+	if !unmarked {
+		q.Set("allowWatchBookmarks", "true")
+	}
 	q.Set("timeoutSeconds", strconv.Itoa(seconds))
 	match := history.Latest
 	switch {
@@ -145,14 +154,18 @@ func (w *watcher) watch(from uint64, initial bool) {
 		match = history.Any
 		q.Set("resourceVersion", "0")
 	}
-	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Bare: w.bare, Match: match, Form: w.form, Patient: w.patient, Call: w.rec.Now()}
+	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Bare: w.bare, Match: match, Form: w.form, Patient: w.patient, Slow: w.slow, Unmarked: unmarked, Seconds: seconds, Call: w.rec.Now()}
+	k := servedAs(w.scope.Resource, w.served.apiVersion)
+	if s.Form == history.Whole && k.resource == widgets.resource {
+		s.Served = k.apiVersion
+	}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Duration(seconds)*time.Second+requestTime)
 	defer cancel()
 	defer func() {
 		s.End = w.rec.Now()
 		w.rec.Add(s)
 	}()
-	resp, err := w.open(ctx, s.Server, http.MethodGet, kindOf(w.scope.Resource).path(w.scope.Namespace, "")+"?"+q.Encode(), "", "")
+	resp, err := w.open(ctx, s.Server, http.MethodGet, k.path(w.scope.Namespace, "")+"?"+q.Encode(), "", "")
 	if err != nil {
 		s.Reason = err.Error()
 		w.rest(w.ctx)
@@ -164,6 +177,9 @@ func (w *watcher) watch(from uint64, initial bool) {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 		if s.Reason = message(body); resp.StatusCode == http.StatusGone && from == w.at {
 			w.listed = false
+		}
+		if history.Faulty(resp.StatusCode) {
+			w.rec.Stuck(fmt.Sprintf("a watch that breaks no rule is refused: %s", s))
 		}
 		w.rest(w.ctx)
 		return
@@ -186,9 +202,9 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 			s.Reason = "the client goes on elsewhere"
 			return
 		}
-		line, err := lines.ReadBytes('\n')
+		line, err := w.event(lines)
 		if err != nil { // a line that is not whole is no event
-			s.Reason = err.Error()
+			s.Reason, s.Over = err.Error(), len(line) == 0 && errors.Is(err, io.EOF)
 			return
 		}
 		e, err := w.parseEvent(line)
@@ -229,6 +245,14 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 			}
 		}
 	}
+}
+
+// event reads an event, in JSON. With an error it returns what is left of the answer.
+func (w *watcher) event(r *bufio.Reader) ([]byte, error) {
+	if w.form == history.Protobuf {
+		return protobufLine(r)
+	}
+	return r.ReadBytes('\n')
 }
 
 func (t *Traffic) parseEvent(line []byte) (e history.Event, err error) {

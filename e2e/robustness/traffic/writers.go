@@ -87,6 +87,12 @@ func (c *client) registers(ctx context.Context) {
 	for ctx.Err() == nil {
 		i := c.rand.IntN(registered)
 		k, ns := register(i)
+		if k.resource == widgets.resource {
+			k = widgetVersions[c.rand.IntN(len(widgetVersions))]
+		}
+		if c.form = []history.Form{history.Protobuf, history.Protobuf, history.YAML, history.Whole}[min(c.rand.IntN(12), 3)]; c.form == history.Protobuf && k.resource == widgets.resource {
+			c.form = history.Whole // custom resources have no other
+		}
 		field := map[string]string{configMaps.resource: "v", leases.resource: "holder", widgets.resource: "v"}[k.resource]
 		base := fmt.Sprintf("register%d", i)
 		name := c.gens.name(base, c.round)
@@ -127,12 +133,16 @@ func (c *client) registers(ctx context.Context) {
 		case n == 21 && version != 0:
 			op.Kind, op.Never = history.Delete, true
 			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":%q}}`, cmp.Or(ended[name], "00000000-0000-4000-8000-000000000000")))
-		case n == 22 && version != 0 && k.resource != leases.resource: // a PUT creates Leases
+		case n == 22 && version != 0: // of another object
 			op.Kind, op.Field, op.Never = history.Swap, field, true
-			body := strings.Replace(k.body(name, 0, field, op.ID, &on, pad), `"metadata":{`, `"metadata":{"uid":"00000000-0000-4000-8000-000000000000",`, 1)
-			c.do(op, http.MethodPut, k.path(ns, name), plainJSON, body)
+			method, contentType, text := http.MethodPut, plainJSON, name
+			if k.resource == leases.resource || on { // a PUT creates Leases
+				op.Kind, method, contentType, text = history.Set, http.MethodPatch, mergePatch, ""
+			}
+			body := strings.Replace(k.body(text, 0, field, op.ID, &on, pad), `"metadata":{`, `"metadata":{"uid":"00000000-0000-4000-8000-000000000000",`, 1)
+			c.do(op, method, k.path(ns, name), contentType, body)
 		case n > 22 && version > 1: // a patch that tests a version
-			op.Kind, op.Field, op.Expect = history.Swap, field, version
+			op.Kind, op.Field, op.Expect, op.Tests = history.Swap, field, version, true
 			path := map[string]string{configMaps.resource: "/data/v", leases.resource: "/spec/holderIdentity", widgets.resource: "/spec/values/v"}[k.resource]
 			c.do(op, http.MethodPatch, k.path(ns, name), jsonPatch, fmt.Sprintf(`[{"op":"test","path":"/metadata/resourceVersion","value":"%d"},{"op":"replace","path":%q,"value":%q}]`, version, path, op.ID))
 		case n < 9 && version != 0: // a patch with a version
@@ -182,7 +192,8 @@ func (c *client) registers(ctx context.Context) {
 	}
 }
 
-// sets adds members to sets that only grow, and reads them.
+// sets adds members to sets that only grow, and reads them. Custom resources have some of the members in a list, to which a JSON patch adds
+// one at the end.
 func (c *client) sets(ctx context.Context) {
 	for ctx.Err() == nil {
 		i := c.rand.IntN(2)
@@ -194,36 +205,46 @@ func (c *client) sets(ctx context.Context) {
 		if c.rand.IntN(3) == 0 {
 			op.Kind = history.Get
 			c.do(op, http.MethodGet, k.path(ns, name), "", "")
+		} else if op.Kind, op.Field = history.Set, op.ID; k.resource == widgets.resource && c.rand.IntN(2) == 0 {
+			op.Tests = true
+			c.do(op, http.MethodPatch, k.path(ns, name), jsonPatch, fmt.Sprintf(`[{"op":"add","path":"/spec/log/-","value":%q}]`, op.ID))
 		} else {
-			op.Kind, op.Field = history.Set, op.ID
 			c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, op.ID, op.ID, nil, 0))
 		}
 		if op.Outcome == history.NotFound {
 			id := c.rec.ID()
 			create := &history.Op{ID: id, Server: c.any(), Kind: history.Create, Key: op.Key, Field: id}
 			on := c.rand.IntN(2) == 0
-			c.do(create, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, id, id, &on, 0))
+			body := k.body(name, 0, id, id, &on, 0)
+			c.do(create, http.MethodPost, k.path(ns, ""), plainJSON, strings.Replace(body, `"spec":{`, `"spec":{"log":[],`, 1))
 		}
 		c.rest(ctx)
 	}
 }
 
 // applies is one of several owners of fields, who apply them to the same objects: each one field always, and another one at times,
-// which goes with the next apply without it. At times an owner tries to take the field of another one, which is a conflict, or
-// one that does not apply writes a field.
+// which goes with the next apply without it. At times an owner tries to take the field of another one, which is a conflict, takes the
+// contested one by force, or one that does not apply writes a field.
 func (c *client) applies(ctx context.Context) {
 	seen := map[string]string{} // the field of another owner, by object
 	for ctx.Err() == nil {
 		i := c.rand.IntN(2)
-		k := []kind{configMaps, widgets}[i]
+		k := []kind{configMaps, widgetVersions[c.rand.IntN(len(widgetVersions))]}[i]
 		ns := Namespaces[i]
 		name := c.gens.name(fmt.Sprintf("applied%d", i), c.round)
 		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Apply, Field: c.name, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}}
-		switch n := c.rand.IntN(8); {
+		query := ""
+		switch n := c.rand.IntN(12); {
 		case n < 3:
 			op.Also = c.name + ".more"
 		case n == 3:
 			op.Also = seen[name]
+		case n > 8:
+			op.Also, op.Force = history.Contested, true
+			query = "&force=true"
+		case n == 8:
+			op.Dry = true
+			query = "&dryRun=All"
 		case n == 4: // a client that does not apply
 			op.Kind, op.Field = history.Set, "updated"
 			c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager=updater", mergePatch, k.body("", 0, op.Field, op.ID, nil, 0))
@@ -234,7 +255,7 @@ func (c *client) applies(ctx context.Context) {
 		if op.Also != "" {
 			fields[op.Also] = op.ID
 		}
-		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name, applyPatch, k.applied(name, op.Field, op.ID, fields))
+		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name+query, applyPatch, k.applied(name, op.Field, op.ID, fields))
 		if op.Got != nil {
 			for field := range op.Got.Fields {
 				if field != c.name && !strings.Contains(field, ".") {
@@ -246,13 +267,18 @@ func (c *client) applies(ctx context.Context) {
 	}
 }
 
-// statuses is one of several controllers, each with a field of its own in the status of the same objects.
+// statuses is one of several controllers, each with a field of its own in the status of the same objects. It scales these, too.
 func (c *client) statuses(ctx context.Context) {
 	for ctx.Err() == nil {
 		ns := Namespaces[c.rand.IntN(2)]
 		k, name, contentType := deployments, c.gens.name("deployment-"+ns, c.round), strategicPatch
 		if c.rand.IntN(2) == 0 {
 			k, name, contentType = widgets, c.gens.name("status-"+ns, c.round), mergePatch
+		}
+		if c.rand.IntN(4) == 0 {
+			c.scales(k, history.Key{Resource: k.resource, Namespace: ns, Name: name})
+			c.rest(ctx)
+			continue
 		}
 		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Status, Field: "status." + c.name, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}}
 		c.do(op, http.MethodPatch, k.path(ns, name)+"/status", contentType, k.body("", 0, op.Field, op.ID, nil, 0))
@@ -262,8 +288,14 @@ func (c *client) statuses(ctx context.Context) {
 			other.Kind = history.Create
 			c.do(other, http.MethodPost, k.path(ns, ""), plainJSON, deploymentBody(name, other.ID, on))
 		case op.Outcome == history.NotFound:
-			other.Kind, other.Field = history.Create, "v"
-			c.do(other, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, "v", other.ID, &on, 0))
+			other.Kind, other.Field, other.Also = history.Create, "v", history.Replicas
+			replicas, err := history.ReplicasOf(other.ID)
+			if err != nil {
+				c.rec.Stuck(err.Error())
+				return
+			}
+			body := k.body(name, 0, "v", other.ID, &on, 0)
+			c.do(other, http.MethodPost, k.path(ns, ""), plainJSON, strings.Replace(body, `"spec":{`, fmt.Sprintf(`"spec":{"replicas":%d,`, replicas), 1))
 		case k.resource == widgets.resource && c.rand.IntN(3) == 0: // the rest changes meanwhile
 			other.Kind, other.Field, other.On = history.Set, "v", &on
 			c.do(other, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, "v", other.ID, &on, 0))

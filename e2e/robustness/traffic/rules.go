@@ -1,0 +1,99 @@
+//go:build unix
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+const (
+	ruledNamespace   = "ruled"
+	ruled            = "/api/v1/namespaces/" + ruledNamespace
+	guardedNamespace = "guarded" // whose Pods must be of the restricted standard
+	climber          = "system:serviceaccount:" + ruledNamespace + ":climber"
+	ruledRoles       = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + ruledNamespace
+	ruledSets        = "/apis/apps/v1/namespaces/" + ruledNamespace + "/daemonsets"
+	ruledGauges      = "/apis/" + changingGroup + "/v1/namespaces/" + ruledNamespace + "/gauges"
+	gauges           = "gauges." + changingGroup
+)
+
+// rule is a request that no server may do, and how it is answered.
+type rule struct {
+	what, as                  string
+	method, path, contentType string
+	body                      string
+	code                      int
+}
+
+func plainPod(more string) string {
+	return fmt.Sprintf(`{"metadata":{"name":"fixed"},"spec":{%s"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}}`, more)
+}
+
+// rulesSetup are the objects that the rules are about.
+var rulesSetup = [][2]string{
+	{"/api/v1/namespaces", `{"metadata":{"name":"` + ruledNamespace + `"}}`},
+	{"/api/v1/namespaces", `{"metadata":{"name":"` + guardedNamespace + `","labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`},
+	{ruled + "/serviceaccounts", `{"metadata":{"name":"climber"}}`},
+	{ruled + "/configmaps", `{"metadata":{"name":"fixed"},"immutable":true,"data":{"v":"first"}}`},
+	{ruled + "/secrets", `{"metadata":{"name":"fixed"},"immutable":true,"data":{"v":"YQ=="}}`},
+	{ruled + "/pods", plainPod("")},
+	{ruled + "/services", `{"metadata":{"name":"fixed"},"spec":{"ports":[{"port":80}]}}`},
+	{ruledSets, `{"metadata":{"name":"fixed"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`},
+	{definitions, `{"metadata":{"name":"` + gauges + `"},"spec":{"group":"` + changingGroup + `","scope":"Namespaced","names":{"plural":"gauges","singular":"gauge","kind":"Gauge","listKind":"GaugeList"},"versions":[{"name":"v1","served":true,"storage":true,
+"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"number":{"type":"integer"},"fixed":{"type":"string","x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}}}}}}]}}`},
+	{ruledGauges, `{"apiVersion":"` + changingGroup + `/v1","kind":"Gauge","metadata":{"name":"fixed"},"spec":{"fixed":"first"}}`},
+	{ruledRoles + "/roles", `{"metadata":{"name":"climber"},"rules":[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles","rolebindings"],"verbs":["get","create","update","patch"]}]}`},
+	{ruledRoles + "/rolebindings", `{"metadata":{"name":"climber"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"climber"},"subjects":[{"kind":"ServiceAccount","name":"climber","namespace":"` + ruledNamespace + `"}]}`},
+}
+
+// rules are what no request may do.
+var rules = []rule{
+	{what: "a change of an immutable ConfigMap", method: http.MethodPatch, path: ruled + "/configmaps/fixed", contentType: mergePatch, body: `{"data":{"v":"second"}}`, code: 422},
+	{what: "an immutable ConfigMap that is so no more", method: http.MethodPut, path: ruled + "/configmaps/fixed", contentType: plainJSON, body: `{"metadata":{"name":"fixed"},"data":{"v":"first"}}`, code: 422},
+	{what: "a change of an immutable Secret", method: http.MethodPatch, path: ruled + "/secrets/fixed", contentType: mergePatch, body: `{"data":{"v":"Yg=="}}`, code: 422},
+	{what: "another type of a Secret", method: http.MethodPatch, path: ruled + "/secrets/fixed", contentType: mergePatch, body: `{"type":"other"}`, code: 422},
+	{what: "another account of a Pod", method: http.MethodPatch, path: ruled + "/pods/fixed", contentType: strategicPatch, body: `{"spec":{"serviceAccountName":"climber","serviceAccount":"climber"}}`, code: 422},
+	{what: "another address of a Service", method: http.MethodPatch, path: ruled + "/services/fixed", contentType: mergePatch, body: `{"spec":{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"]}}`, code: 422},
+	{what: "another selector of a DaemonSet", method: http.MethodPatch, path: ruledSets + "/fixed", contentType: mergePatch, body: `{"spec":{"selector":{"matchLabels":{"a":"c"}},"template":{"metadata":{"labels":{"a":"c"}}}}}`, code: 422},
+	{what: "a change that a schema forbids", method: http.MethodPatch, path: ruledGauges + "/fixed", contentType: mergePatch, body: `{"spec":{"fixed":"second"}}`, code: 422},
+	{what: "a value of another type than its schema has", method: http.MethodPost, path: ruledGauges, contentType: plainJSON, body: `{"apiVersion":"` + changingGroup + `/v1","kind":"Gauge","metadata":{"generateName":"wrong-"},"spec":{"number":"one"}}`, code: 422},
+	{what: "another scope of a definition", method: http.MethodPatch, path: definitions + "/" + gauges + "?dryRun=All", contentType: mergePatch, body: `{"spec":{"scope":"Cluster"}}`, code: 422},
+	{what: "a Pod of an account that is not there", method: http.MethodPost, path: ruled + "/pods?dryRun=All", contentType: plainJSON, body: plainPod(`"serviceAccountName":"nobody",`), code: 403},
+	{what: "a privileged Pod where only restricted ones may be", method: http.MethodPost, path: "/api/v1/namespaces/" + guardedNamespace + "/pods?dryRun=All", contentType: plainJSON, body: plainPod(`"hostNetwork":true,`), code: 403},
+	{what: "an unknown field", method: http.MethodPost, path: ruled + "/configmaps?dryRun=All&fieldValidation=Strict", contentType: plainJSON, body: `{"metadata":{"generateName":"wrong-"},"nothing":1}`, code: 400},
+	{what: "a name that is none", method: http.MethodPost, path: ruled + "/configmaps?dryRun=All", contentType: plainJSON, body: `{"metadata":{"name":"Wrong_"}}`, code: 422},
+	{what: "a label that is none", method: http.MethodPatch, path: ruled + "/configmaps/fixed", contentType: mergePatch, body: `{"metadata":{"labels":{"on":"y e s"}}}`, code: 422},
+	{what: "another name than that of the path", method: http.MethodPut, path: ruled + "/configmaps/fixed", contentType: plainJSON, body: `{"metadata":{"name":"other"},"immutable":true,"data":{"v":"first"}}`, code: 400},
+	{what: "an object of a namespace that is not there", method: http.MethodPost, path: "/api/v1/namespaces/nowhere/configmaps", contentType: plainJSON, body: `{"metadata":{"generateName":"lost-"}}`, code: 404},
+	{what: "a delete of the namespace default", method: http.MethodDelete, path: "/api/v1/namespaces/default?dryRun=All", code: 403},
+	{what: "an apply that says who owns what", method: http.MethodPatch, path: ruled + "/configmaps/fixed?fieldManager=rules", contentType: applyPatch, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"fixed","managedFields":[{"manager":"other","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}`, code: 400},
+	{what: "a role with rights that its author lacks", as: climber, method: http.MethodPost, path: ruledRoles + "/roles?dryRun=All", contentType: plainJSON, body: `{"metadata":{"generateName":"more-"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`, code: 403},
+	{what: "more rights in a role of one's own", as: climber, method: http.MethodPatch, path: ruledRoles + "/roles/climber", contentType: jsonPatch, body: `[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}}]`, code: 403},
+	{what: "a binding of a role with rights that its author lacks", as: climber, method: http.MethodPost, path: ruledRoles + "/rolebindings?dryRun=All", contentType: plainJSON, body: `{"metadata":{"generateName":"more-"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"ServiceAccount","name":"climber","namespace":"` + ruledNamespace + `"}]}`, code: 403},
+	{what: "a token of an account by one who may not", as: climber, method: http.MethodPost, path: ruled + "/serviceaccounts/climber/token", contentType: plainJSON, body: `{"spec":{"expirationSeconds":600}}`, code: 403},
+	{what: "a role in another namespace than one's own", as: climber, method: http.MethodPost, path: "/apis/rbac.authorization.k8s.io/v1/namespaces/blue/roles?dryRun=All", contentType: plainJSON, body: `{"metadata":{"generateName":"more-"}}`, code: 403},
+}
+
+// breaks tries to break each rule in turn at every server.
+func (c *client) breaks(ctx context.Context) {
+	for _, made := range rulesSetup {
+		if _, _, ok := c.must(ctx, c, http.MethodPost, made[0], made[1], http.StatusCreated, http.StatusConflict); !ok {
+			return
+		}
+	}
+	for n := c.rand.IntN(len(rules)); ctx.Err() == nil; n++ {
+		r := rules[n%len(rules)]
+		a := &history.Access{Subject: r.what, Server: c.next(), What: history.Rule, Want: r.code, Call: c.rec.Now()}
+		as := *c
+		as.as = r.as
+		code, _, err := as.send(ctx, a.Server, r.method, r.path, r.contentType, r.body)
+		if a.Return, a.Code = c.rec.Now(), code; err == nil {
+			c.rec.Add(a)
+		}
+		c.rest(ctx)
+	}
+}
