@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -46,7 +47,7 @@ func (j *judge) reads() {
 			j.violate("reads", lines, "a read shows version %d of %s, which never was", o.Got.Version, o.Key)
 		case !shows(o, v.state):
 			j.violate("reads", append(opLines(v.op, o), rowLine(v.row)), "a read shows another content than version %d has", v.revision)
-		case v.until() <= least && !j.revived(v, least, o.Return):
+		case j.until(v, o.Return) <= least:
 			j.violate("reads", append(append(opLines(v.op, o), rowLine(v.next.row)), j.whoSaw(least)), "a read is stale: it shows version %d, which ended at %d, and %d had been seen or asked for", v.revision, v.until(), least)
 		case !j.lives(v, least):
 			j.violate("reads", append(opLines(v.op, o), rowLine(v.row), j.whoSaw(least)), "a read is stale: it shows version %d, which is no more at %d, and %d had been seen or asked for", v.revision, least, least)
@@ -70,23 +71,14 @@ func (j *judge) version(k history.Key, revision uint64) (v *version, known bool)
 	return nil, false
 }
 
-// revived reports whether a database that lost what ended a version may have shown it at a time, when a revision had been seen: that one
-// is lost too, or the version is still there at it.
-func (j *judge) revived(v *version, seen uint64, at time.Duration) bool {
+// until is the revision from which on a version was no more, as a reader may see it at a time: what replaced it may be lost.
+func (j *judge) until(v *version, at time.Duration) uint64 {
 	for _, l := range j.r.Losses {
-		if at < l.Begin || v.revision > l.Found || v.until() <= l.Found {
-			continue
+		if end := v.until(); at > l.Begin && v.revision <= l.Found && end > l.Found && end <= l.Found+leftOut {
+			return math.MaxUint64
 		}
-		if seen <= l.Found+leftOut {
-			return true
-		}
-		if p := j.part(seen, seen); p != nil {
-			w := p.at(v.row.Key, seen)
-			return w != nil && w.revision == v.revision
-		}
-		return true // compacted before it was read
 	}
-	return false
+	return v.until()
 }
 
 // lives reports whether a version that is the last of its part of the log is still there in later parts, which begin up to

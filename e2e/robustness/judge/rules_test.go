@@ -170,6 +170,14 @@ func TestRules(t *testing.T) {
 			refused.Return = 550 * ms
 			r.Ops = append(r.Ops, refused)
 		}, ""},
+		"a read of what is there again after a loss": {func(r *history.Round) {
+			goesOn(r, 15)
+			r.Ops = append(r.Ops, get(510*ms, state(15, false, "op5", "op5")))
+		}, ""},
+		"a read of what was there before a write that is not lost": {func(r *history.Round) {
+			goesOn(r, 16)
+			r.Ops = append(r.Ops, get(510*ms, state(15, false, "op5", "op5")))
+		}, "reads: a read is stale: it shows version 15"},
 		"a right whose revocation may be lost": {func(r *history.Round) {
 			goesOn(r, 15)
 			r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second
