@@ -67,7 +67,7 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		q.Set("resourceVersionMatch", "Exact")
 	}
 	k := servedAs(l.Scope.Resource, l.Served)
-	if c.form == history.Protobuf && (k.resource == widgets.resource || k.resource == deployments.resource) { // custom resources have none; a zero time is another one
+	if c.form == history.Protobuf && (k.resource == widgets.resource || k.resource == deployments.resource) { // custom resources have none, and no null is in that of a Deployment's template
 		c.form = history.Whole
 	}
 	if l.Limit, l.Form = limit, c.form; limit > 0 {
