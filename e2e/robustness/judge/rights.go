@@ -21,6 +21,7 @@ func (j *judge) rights() {
 	type span struct {
 		from, to time.Duration // from the first grant to the acknowledgement of the revocation
 		server   int           // that acknowledged it, from 1 on; 0: not known
+		by       int           // that acknowledged the first grant
 		// The right holds from the acknowledgement of the grant to the first request of the revocation.
 		granted, revoked time.Duration
 	}
@@ -32,8 +33,8 @@ func (j *judge) rights() {
 			spans[r.Subject] = s
 		}
 		if r.Granted {
-			if s.from = min(s.from, r.Call); r.Outcome == history.OK {
-				s.granted = min(s.granted, r.Return)
+			if s.from = min(s.from, r.Call); r.Outcome == history.OK && r.Return < s.granted {
+				s.granted, s.by = r.Return, r.Server
 			}
 			continue
 		}
@@ -48,9 +49,14 @@ func (j *judge) rights() {
 			continue
 		}
 		j.judged("rights")
-		if s := spans[a.Subject]; s != nil && denied(a.Code) && a.What == "read" && a.Return < s.revoked && s.granted < a.Call && a.Return < lost && a.Call > j.calm(s.granted, RightsTime, a.Server) {
+		if s := spans[a.Subject]; s != nil && denied(a.Code) && a.What == "read" && a.Return < s.revoked && s.granted < a.Call && a.Return < lost &&
+			(a.Server == s.by-1 || a.Call > j.calm(s.granted, RightsTime, a.Server)) {
 			if a.Timed && j.clockSet(a.Server, a.Call-RightsTime, a.Return) {
 				j.open("refusals of tokens while the clock of the server was set, or soon after")
+				continue
+			}
+			if a.Server == s.by-1 {
+				j.violate("rights", j.rightsOf(a), "%s was refused a read after the right was granted, at the server that had acknowledged it", a.Subject)
 				continue
 			}
 			j.violate("rights", j.rightsOf(a), "%s was refused a read more than %s after the right was granted", a.Subject, RightsTime)

@@ -178,6 +178,14 @@ func TestRules(t *testing.T) {
 			goesOn(r, 16)
 			r.Ops = append(r.Ops, get(510*ms, state(15, false, "op5", "op5")))
 		}, "reads: a read is stale: it shows version 15"},
+		"a right refused by the server that granted it": {func(r *history.Round) {
+			r.Rights[0].Server = 1
+			r.Accesses = append(r.Accesses, &history.Access{Subject: "reader", What: "read", Call: 14 * ms, Return: 15 * ms, Code: 403})
+		}, "rights: reader was refused a read after the right was granted, at the server that had acknowledged it"},
+		"a right refused by another server than that which granted it": {func(r *history.Round) {
+			r.Rights[0].Server = 2
+			r.Accesses = append(r.Accesses, &history.Access{Subject: "reader", What: "read", Call: 14 * ms, Return: 15 * ms, Code: 403})
+		}, ""},
 		"a right whose revocation may be lost": {func(r *history.Round) {
 			goesOn(r, 15)
 			r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second

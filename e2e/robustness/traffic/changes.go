@@ -62,6 +62,7 @@ func (c *client) hooks(ctx context.Context) {
 "resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE","UPDATE"]}]},"validations":[{"expression":"false","reason":"Forbidden"}]}}`, name)
 	binding := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"policyName":%[1]q,"validationActions":["Deny"]}}`, name)
 	made := []int{http.StatusCreated, http.StatusConflict}
+	free := 0 // the server that acknowledged the end of what refused writes before
 	for turn := 0; ctx.Err() == nil; turn++ {
 		way := (turn + c.round) % 4
 		before := map[int][2]string{1: {webhooks, hook("secrets", "")}, 2: {policies, policy}}[way]
@@ -74,7 +75,7 @@ func (c *client) hooks(ctx context.Context) {
 			}
 		}
 		subject := fmt.Sprintf("%s-r%d-%d without a webhook", c.name, c.round, turn)
-		c.rec.Add(&history.Right{Subject: subject, Granted: true, Call: c.rec.Now(), Return: c.rec.Now(), Outcome: history.OK})
+		c.rec.Add(&history.Right{Subject: subject, Granted: true, Server: free, Call: c.rec.Now(), Return: c.rec.Now(), Outcome: history.OK})
 		write := func(long time.Duration) {
 			for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; {
 				if way == 3 {
@@ -105,8 +106,9 @@ func (c *client) hooks(ctx context.Context) {
 		write(afterwards)
 		if way == 1 && turn%2 == 0 { // the next turn finds it without effect
 			ok = c.changePatch(ctx, admin, webhooks+"/"+name, fmt.Sprintf("%s-r%d-%d by the webhook", c.name, c.round, turn), true, rule("secrets"))
+			free = c.answered + 1
 		} else {
-			ok = c.unhook(ctx, admin, name)
+			free, ok = c.unhook(ctx, admin, name)
 		}
 		if !ok {
 			break
@@ -121,13 +123,19 @@ func (c *client) hooks(ctx context.Context) {
 }
 
 // unhook takes away what refuses writes. A policy without a binding refuses nothing.
-func (c *client) unhook(ctx context.Context, admin *client, name string) bool {
-	for _, path := range []string{webhooks, mutating, bindings} {
+// It returns the server that acknowledged all of it, from 1 on, or 0.
+func (c *client) unhook(ctx context.Context, admin *client, name string) (server int, ok bool) {
+	for i, path := range []string{webhooks, mutating, bindings} {
 		if _, _, ok := c.must(ctx, admin, http.MethodDelete, path+"/"+name, "", http.StatusOK, http.StatusNotFound); !ok {
-			return false
+			return 0, false
 		}
+		if i > 0 && server != c.answered+1 {
+			server = -1
+			continue
+		}
+		server = c.answered + 1
 	}
-	return true
+	return max(server, 0), true
 }
 
 // attempt is a request whose right comes and goes.

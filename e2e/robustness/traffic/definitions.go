@@ -107,7 +107,7 @@ func (c *client) changePatch(ctx context.Context, admin *client, path, subject s
 			c.rest(ctx)
 			continue
 		}
-		if !c.loose {
+		if c.answered = server; !c.loose {
 			r.Server = server + 1
 		}
 	}
