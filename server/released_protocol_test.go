@@ -203,7 +203,7 @@ func TestCustomResourcesOfReleases(t *testing.T) {
 			if applied.Code != c.applied || applied.Code == http.StatusForbidden && !strings.Contains(applied.Body.String(), "create not allowed while custom resource definition is terminating") {
 				t.Errorf("apply that creates while the definition ends: %d %s", applied.Code, applied.Body)
 			}
-			s.Must("PATCH", lamps+"/a?fieldManager=m", `{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","labels":{"l":"n"}}}`, "Content-Type", "application/apply-patch+yaml")
+			s.Must("PATCH", lamps+"/a?fieldManager=m&force=true", `{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","labels":{"l":"n"}}}`, "Content-Type", "application/apply-patch+yaml")
 			s.Must("PATCH", lamps+"/a", `{"metadata":{"finalizers":null}}`, "Content-Type", "application/merge-patch+json")
 		})
 	}
