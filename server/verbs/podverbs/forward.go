@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/proxy"
 
 	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/status"
@@ -49,10 +48,11 @@ func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 	return status.Plain(fmt.Sprintf("error dialing backend: %v", failed))
 }
 
-// relinked rewrites links of pages below the path below, so that they lead to the path asked.
-func relinked(asked, below string, transport http.RoundTripper) http.RoundTripper {
+// relinked rewrites links of pages below the path below, so that they lead to the path of the request.
+func (d *dialer) relinked(c *verbs.Call, below string, transport http.RoundTripper) http.RoundTripper {
+	asked := c.R.URL.Path
 	if strings.HasSuffix(asked, "/") && !strings.HasSuffix(below, "/") {
 		below += "/"
 	}
-	return &proxy.Transport{PathPrepend: strings.TrimSuffix(asked, below), RoundTripper: transport}
+	return &pages{transport: transport, prepend: strings.TrimSuffix(asked, below), gate: d.pages, user: c.Request.User()}
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -50,10 +51,11 @@ type dialer struct {
 	pods         *http.Transport // to pods and other ports of nodes, for forwarded requests
 	mayProxy     func(ctx context.Context, host string) error
 	streams      bool
+	pages        *fair.Gate // bounds the pages whose links are rewritten
 }
 
 func (k Kubelet) dialer() *dialer {
-	d := &dialer{addressTypes: k.AddressTypes, mayProxy: k.MayProxy, streams: k.Streams}
+	d := &dialer{addressTypes: k.AddressTypes, mayProxy: k.MayProxy, streams: k.Streams, pages: newPageGate()}
 	resolver := k.Resolver
 	if resolver == nil {
 		resolver = net.DefaultResolver

@@ -40,7 +40,7 @@ func (d *dialer) podProxy(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	return passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
+	return d.passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
 }
 
 // serviceProxy forwards a request to a pod behind a port of a service.
@@ -54,7 +54,7 @@ func (d *dialer) serviceProxy(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	return passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
+	return d.passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
 }
 
 // nodeProxy forwards a request to a node's kubelet, or to another port of the node.
@@ -73,10 +73,10 @@ func (d *dialer) nodeProxy(h *verbs.Handler, c *verbs.Call) error {
 	}
 	to.Path = below
 	if port == "" || port == to.Port() {
-		return passOn(c, to, d.nodes)
+		return d.passOn(c, to, d.nodes)
 	}
 	to.Scheme, to.Host = scheme, net.JoinHostPort(to.Hostname(), port)
-	return passOn(c, to, d.pods)
+	return d.passOn(c, to, d.pods)
 }
 
 // proxied runs admission, and parses the name of the object.
@@ -105,7 +105,7 @@ func pathBelow(c *verbs.Call) string {
 }
 
 // passOn forwards the request to to, and rewrites links in the answer so that they lead through this server.
-func passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
+func (d *dialer) passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 	if to.Path == "" && (c.R.Method == http.MethodGet || c.R.Method == http.MethodHead) {
 		// Links are relative to the root.
 		root := url.URL{Path: c.R.URL.Path + "/", RawQuery: c.R.URL.RawQuery}
@@ -118,7 +118,7 @@ func passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 	}
 	to.RawQuery = c.R.URL.RawQuery
 	if !relay.Upgrades(c.R.Header) {
-		transport = relinked(c.R.URL.Path, to.Path, transport)
+		transport = d.relinked(c, to.Path, transport)
 	}
 	return forward(c, to, transport)
 }
