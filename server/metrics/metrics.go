@@ -5,9 +5,11 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -278,14 +280,15 @@ func (m *Metrics) answered(rec *filters.Recorder, scope *request.Scope, h *handl
 const self = "system:apiserver"
 
 // labelsOf returns the labels of a request. Unknown resources have no names; for resources of another server,
-// the APIService determines the group version.
+// the APIService determines the group version. The labels are no parts of the request's own texts: series would keep
+// these, which may have a megabyte, in memory.
 func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 	l := labels{component: "apiserver", verb: verbLabel(i, r.Method)}
 	if i.Query.Get("dryRun") == "All" {
 		l.dryRun = "All"
 	}
 	if i.Remote { // this server does not know its resources
-		l.component, l.group, l.version = "aggregator", i.Group, i.Version
+		l.component, l.group, l.version = "aggregator", unique.Make(i.Group).Value(), unique.Make(i.Version).Value()
 		return l
 	}
 	if !i.IsResource {
@@ -322,13 +325,15 @@ func verbLabel(i *request.Info, method string) string {
 	case "deletecollection":
 		return "DELETECOLLECTION"
 	}
-	switch method {
-	case http.MethodPatch:
-		return "PATCH"
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodConnect, http.MethodOptions:
-		return method
+	if at := slices.Index(methods, method); at >= 0 {
+		return methods[at]
 	}
 	return "other"
+}
+
+// methods are those that are counted by themselves.
+var methods = []string{
+	http.MethodPatch, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodConnect, http.MethodOptions,
 }
 
 func upper(verb string) string {
