@@ -8,6 +8,7 @@ package clientcert
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/hex"
@@ -15,8 +16,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/rowlock/rowlock/authx"
 )
@@ -146,7 +149,7 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	}
 	chains, err := leaf.Verify(opts)
 	if err != nil {
-		err = fmt.Errorf("verifying client certificate SN=%d: %w", leaf.SerialNumber, err)
+		err = refuse(leaf, err)
 		v.known.put(leaf, verdict{roots: roots, from: now, until: now.Add(rememberBad), err: err})
 		return leaf, err
 	}
@@ -154,13 +157,44 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// Stands returns a function that reports whether the certificate of a request is still one of the authorities.
+// refusal is an error about a certificate, of which it keeps nothing: those of package x509 keep all of it, and strangers
+// choose what is in it.
+type refusal struct {
+	text    string
+	expired bool
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// longestRefusal bounds the bytes of the text of a refusal, which may quote names.
+const longestRefusal = 512
+
+func refuse(leaf *x509.Certificate, err error) error {
+	text := fmt.Sprintf("verifying client certificate SN=%d: %v", leaf.SerialNumber, err)
+	if len(text) > longestRefusal {
+		text = strings.ToValidUTF8(text[:longestRefusal], "") + "..."
+	}
+	var invalid x509.CertificateInvalidError
+	return &refusal{text: text, expired: errors.As(err, &invalid) && invalid.Reason == x509.Expired}
+}
+
+// Stands returns a function that reports whether the certificate of a request is still one of the authorities. It does not
+// keep the certificate alive: the connection does, as long as the request lasts.
 func (v *Verifier) Stands(r *http.Request) func(context.Context) bool {
-	state := r.TLS
+	chain := make([]weak.Pointer[x509.Certificate], len(r.TLS.PeerCertificates))
+	for i, c := range r.TLS.PeerCertificates {
+		chain[i] = weak.Make(c)
+	}
 	return func(context.Context) bool {
+		state := &tls.ConnectionState{PeerCertificates: make([]*x509.Certificate, len(chain))}
+		for i, c := range chain {
+			if state.PeerCertificates[i] = c.Value(); state.PeerCertificates[i] == nil {
+				return true // the connection has gone, and with it the request
+			}
+		}
 		_, err := v.Verify(&http.Request{TLS: state})
-		var invalid x509.CertificateInvalidError
-		return err == nil || errors.As(err, &invalid) && invalid.Reason == x509.Expired
+		var refused *refusal
+		return err == nil || errors.As(err, &refused) && refused.expired
 	}
 }
 

@@ -11,10 +11,12 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/rowlock/rowlock/authx/clientcert"
 	"github.com/rowlock/rowlock/authx/proxy"
@@ -237,5 +239,45 @@ func TestUIDs(t *testing.T) {
 		if who, ok, err := off.Authenticate(r); err != nil || !ok || who.Identity.UID != "" {
 			t.Errorf("%s, off: %+v, %v", c.name, who, err)
 		}
+	}
+}
+
+// TestCertificatesAreNotKept: of a certificate that was good or bad nothing is kept once its connection has gone.
+func TestCertificatesAreNotKept(t *testing.T) {
+	ca := issue(t, nil, nil)
+	a := clientcert.New(pool(ca), false)
+	for name, parent := range map[string]*authority{"good": ca, "bad": nil} {
+		t.Run(name, func(t *testing.T) {
+			var kept []weak.Pointer[x509.Certificate]
+			func() {
+				leaf, more := issue(t, parent, nil), issue(t, nil, nil)
+				r := request(leaf)
+				r.TLS.PeerCertificates = append(r.TLS.PeerCertificates, more.cert)
+				who, _, err := a.Authenticate(r)
+				if (err == nil) != (parent != nil) || err == nil && !who.Stands(t.Context()) {
+					t.Fatal(who, err)
+				}
+				kept = append(kept, weak.Make(leaf.cert), weak.Make(more.cert))
+			}()
+			for end := time.Now().Add(time.Minute); slices.ContainsFunc(kept, func(p weak.Pointer[x509.Certificate]) bool { return p.Value() != nil }); runtime.GC() {
+				if time.Now().After(end) {
+					t.Fatal("the certificate is kept")
+				}
+			}
+		})
+	}
+}
+
+// TestLongRefusals: errors about certificates are short, whatever is in these.
+func TestLongRefusals(t *testing.T) {
+	bad := issue(t, nil, func(c *x509.Certificate) {
+		c.SerialNumber = new(big.Int).Lsh(big.NewInt(1), 150)
+		c.Subject.CommonName = strings.Repeat("a", 20_000)
+	})
+	other := issue(t, bad, func(c *x509.Certificate) { c.Issuer = bad.cert.Subject })
+	lying := issue(t, nil, func(c *x509.Certificate) { c.Subject.CommonName = bad.cert.Subject.CommonName })
+	_, _, err := clientcert.New(pool(lying), false).Authenticate(request(other))
+	if err == nil || len(err.Error()) > 520 || !strings.HasPrefix(err.Error(), "verifying client certificate SN=") {
+		t.Errorf("%.600v", err)
 	}
 }
