@@ -116,6 +116,8 @@ func TestShortChain(t *testing.T) {
 		"one":        {chain(1), true},
 		"ten":        {chain(maxChain), true},
 		"eleven":     {chain(maxChain + 1), false},
+		"some names": {selfMade(t, "jane", names[:500]...), true},
+		"more names": {selfMade(t, "jane", names[:1000]...), false},
 		"many names": {selfMade(t, "jane", names...), false},
 	} {
 		if _, err := handshake(t, config, tc.shown); (err == nil) != tc.good {

@@ -217,10 +217,11 @@ func (h *handshakes) Close() error {
 }
 
 // Limits of the certificate chain of a client that is not authenticated yet. Package crypto/tls
-// accepts up to 256 KiB of certificates, and parses them all.
+// accepts up to 256 KiB of certificates, parses them all, and keeps them as long as the connection: some take ten times
+// their bytes.
 const (
 	maxChain      = 10       // certificates
-	maxChainBytes = 64 << 10 // of all of them together
+	maxChainBytes = 16 << 10 // of all of them together
 )
 
 // acceptable gives each handshake a configuration that names the certificate authorities accepted at that
