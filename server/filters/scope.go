@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/wire"
 )
@@ -35,7 +36,7 @@ func newID() string {
 // Scope parses what the request asks for, names it, and gives it the scope that
 // all filters behind it share. It is the outermost filter but Recover.
 func Scope(now func() time.Time) Filter {
-	reading := make(chan struct{}, 1)
+	reading := fair.NewGate(fair.Limits{Places: 1})
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			rec := &Recorder{ResponseWriter: w, conn: wire.From(r.Context()), http2: r.ProtoMajor == 2}
@@ -86,12 +87,16 @@ func Scope(now func() time.Time) Filter {
 	}
 }
 
-// parse reads what a request asks for. Of long ones, which take milliseconds, one is
-// read at a time: a flood of them leaves processors to others.
-func parse(r *http.Request, reading chan struct{}) (*request.Info, error) {
-	if len(r.URL.RawQuery) >= longSelector {
-		reading <- struct{}{}
-		defer func() { <-reading }()
+// parse reads what a request asks for. Of long ones, which take milliseconds, one is read at a time, connections in turn: a
+// flood of them leaves processors to others, and one connection does not delay the others. A request does not wait once its
+// client has gone, so that no more of them are in memory than their connections may have.
+func parse(r *http.Request, reading *fair.Gate) (*request.Info, error) {
+	if len(r.URL.Path)+len(r.URL.RawQuery) >= longSelector {
+		place, err := reading.Enter(r.Context(), r.RemoteAddr, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer place.Leave()
 	}
 	return request.Parse(r.Method, r.URL)
 }

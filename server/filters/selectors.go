@@ -13,10 +13,10 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Selectors bounds the cost of long selectors and of other long parameters of lists and watches. Every client may send a
-// megabyte of selectors, which takes half a second to parse and dozens of megabytes as long as the request lasts. So long ones
-// are parsed one at a time, with users in turn, and the memory of all selectors is bounded, for each user and for all
-// together. More is refused with 429.
+// Selectors bounds the cost of long selectors and of other long parts of lists, watches and connections. Every client may send
+// a megabyte of selectors, which takes half a second to parse and dozens of megabytes as long as the request lasts. So long ones
+// are parsed one at a time, with users in turn, and the memory of all selectors, and of the URLs and headers of requests that
+// last, is bounded, for each user and for all together. More is refused with 429.
 type Selectors struct {
 	fail Fail
 	// Refused is called for each refusal. May be nil.
@@ -32,6 +32,7 @@ const (
 	countedQuery = 512      // a query counts from this many bytes on
 	longSelector = 16 << 10 // a request is parsed in turn from this many bytes on
 	termWeight   = 96       // bytes of a term of a selector, or of a value in one, besides its text
+	partWeight   = 16       // bytes of a part of a path, besides its text
 	maxOfUser    = 64 << 20
 	maxOfAll     = 256 << 20
 )
@@ -67,18 +68,19 @@ func weigh(r *http.Request) (held int, long bool) {
 	return held, long
 }
 
-// lengthOf returns how many bytes of a request with selectors stay in memory until it ends.
+// lengthOf returns how many bytes of a request with selectors, or of one that lasts, stay in memory until it ends.
 func lengthOf(r *http.Request) int {
-	switch request.From(r.Context()).Info.Verb {
-	case "list", "deletecollection":
-		return len(r.URL.RawQuery)
-	case "watch":
-		size := len(r.URL.RawQuery)
+	i := request.From(r.Context()).Info
+	size := len(r.URL.Path) + len(r.URL.RawPath) + len(r.URL.RawQuery) + partWeight*len(i.Parts)
+	switch {
+	case LongRunning(i):
 		for name, values := range r.Header {
 			for _, v := range values {
 				size += len(name) + len(v)
 			}
 		}
+		return size
+	case i.Verb == "list" || i.Verb == "deletecollection":
 		return size
 	}
 	return 0
@@ -95,7 +97,7 @@ func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.Respo
 		if l.Refused != nil {
 			l.Refused(s.Info.Verb == "deletecollection")
 		}
-		l.fail(w, r, apierrors.NewTooManyRequests("too many lists and watches with long selectors at once", 1))
+		l.fail(w, r, apierrors.NewTooManyRequests("too many lists, watches and connections with long selectors, paths or headers at once", 1))
 		return
 	}
 	defer l.returned(s, name, master, size)

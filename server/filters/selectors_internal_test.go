@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -155,5 +157,104 @@ func TestShortSelectorsCount(t *testing.T) {
 		}
 		close(end)
 		synctest.Wait()
+	})
+}
+
+// TestLongRequestsThatLastCount: the whole URL and the headers of a request that lasts count, whatever its verb is.
+func TestLongRequestsThatLastCount(t *testing.T) {
+	const long = 1 << 20
+	text := strings.Repeat("a", long)
+	for name, tc := range map[string]struct {
+		path    string
+		headers http.Header
+	}{
+		"the path of a watch":    {"/api/v1/namespaces/" + text + "/pods?watch=1", nil},
+		"the headers of a watch": {"/api/v1/pods?watch=1", http.Header{"X-A": {text}}},
+		"the path of a proxy":    {"/api/v1/namespaces/a/pods/p/proxy/" + text, nil},
+		"the parts of a path":    {"/api/v1/namespaces/a/pods/p/proxy" + strings.Repeat("/a", long/(2+partWeight)), nil},
+		"the headers of exec":    {"/api/v1/namespaces/a/pods/p/exec?command=a", http.Header{"X-A": {text[:long/2], text[:long/2]}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := NewSelectors(func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusTooManyRequests) })
+			end := make(chan struct{})
+			h := l.Filter(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+			served := 0
+			for range 2 * maxOfUser / long {
+				r := httptest.NewRequest("GET", tc.path, nil)
+				r.Header = tc.headers
+				info, err := request.Parse(r.Method, r.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := httptest.NewRecorder()
+				go h.ServeHTTP(w, r.WithContext(request.With(r.Context(), &request.Scope{Info: info, User: &authx.Identity{Name: "u"}})))
+				if synctest.Wait(); w.Code == http.StatusOK {
+					served++
+				}
+			}
+			if want := maxOfUser/long - 1; served != want {
+				t.Errorf("%s: %d requests of %d bytes at once, want %d", name, served, long, want)
+			}
+			close(end)
+			synctest.Wait()
+			if l.held != 0 || len(l.users) != 0 {
+				t.Errorf("%s: %d bytes of %d users are held after the end", name, l.held, len(l.users))
+			}
+		})
+	}
+}
+
+// TestLongRequestsAreParsedInTurn: connections with long requests take turns, and a request whose client has gone does not wait.
+func TestLongRequestsAreParsedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reading := fair.NewGate(fair.Limits{Places: 1})
+		busy, err := reading.Enter(t.Context(), "somebody", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var order []string
+		parsed := func(ctx context.Context, from, target string) {
+			r := httptest.NewRequestWithContext(ctx, "GET", target, nil)
+			r.RemoteAddr = from
+			go func() {
+				_, err := parse(r, reading)
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, fmt.Sprint(from, " ", err))
+			}()
+			synctest.Wait()
+		}
+		query, path := "/api?"+strings.Repeat("a", longSelector), "/api/"+strings.Repeat("a", longSelector)
+		ctx, cancel := context.WithCancel(t.Context())
+		parsed(t.Context(), "greedy", query)
+		parsed(t.Context(), "greedy", query)
+		parsed(ctx, "gone", query)
+		parsed(t.Context(), "modest", path)
+		parsed(t.Context(), "short", "/api")
+		cancel()
+		synctest.Wait()
+		if want := []string{"short <nil>", "gone context canceled"}; !slices.Equal(order, want) {
+			t.Errorf("while another is parsed: %q, want %q", order, want)
+		}
+		order = nil
+		release := make(chan struct{})
+		go func() {
+			if last, err := reading.Enter(t.Context(), "last", 0); err == nil {
+				<-release
+				last.Leave()
+			}
+		}()
+		synctest.Wait()
+		busy.Leave()
+		synctest.Wait()
+		if slices.Sort(order); !slices.Equal(order, []string{"greedy <nil>", "modest <nil>"}) {
+			t.Errorf("before the last one: %q, want one of each", order)
+		}
+		close(release)
+		synctest.Wait()
+		if len(order) != 3 {
+			t.Errorf("after the last one: %q, want both of the greedy ones", order)
+		}
 	})
 }
