@@ -155,12 +155,13 @@ func (q *question) identity(wanted *authx.Identity) (*authx.Identity, error) {
 	return &authx.Identity{Name: wanted.Name, UID: wanted.UID, Groups: withAuthenticated(wanted.Name, groups), Extra: wanted.Extra}, nil
 }
 
-// stands returns a function that reports whether a caller may still impersonate an identity under a constraint. It does as long
-// as the authorizer fails.
-func stands(z authx.Authorizer, caller, wanted *authx.Identity, constraint string) func(context.Context) bool {
+// stands returns a function that reports whether the user of a request may still impersonate an identity under a constraint,
+// for this request. It does as long as the authorizer fails.
+func stands(z authx.Authorizer, s *request.Scope, wanted *authx.Identity, constraint string) func(context.Context) bool {
+	caller, info := s.User, s.Info
 	return func(ctx context.Context) bool {
 		q := question{context: ctx, authorizer: z, caller: caller, mode: strings.TrimPrefix(constraint, "impersonate:")}
-		_, err := q.identity(wanted)
+		_, err := q.become(&request.Scope{Info: info.Fresh()}, wanted) // the request's goroutine uses its own
 		return err == nil || q.failed
 	}
 }

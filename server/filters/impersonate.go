@@ -116,7 +116,7 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if LongRunning(s.Info) {
-		s.Stand = append(s.Stand, stands(i.authorizer, s.User, requested(r.Header), constraint))
+		s.Stand = append(s.Stand, stands(i.authorizer, s, requested(r.Header), constraint))
 	}
 	s.Actor, s.User, s.Constraint = s.User, who, constraint
 	strip(r.Header)

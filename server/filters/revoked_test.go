@@ -38,9 +38,15 @@ func TestRevoked(t *testing.T) {
 		"impersonated":                        {watch, "jan", state{denied: "watch pods/ "}, true},
 		"impersonating":                       {watch, "jan", state{denied: "impersonate users/ jan"}, true},
 		"impersonating, and authorizer fails": {watch, "jan", state{denied: "impersonate users/ jan", failed: true}, false},
+		"this request in a mode":              {watch, "jan", state{denied: "impersonate-on:user-info:watch pods/ "}, true},
+		"another request in a mode":           {watch, "jan", state{denied: "impersonate-on:user-info:list pods/ "}, false},
+		"a mode, and authorizer fails":        {watch, "jan", state{denied: "impersonate-on:user-info:watch pods/ ", failed: true}, false},
 		"nothing":                             {watch, "jan", state{}, false},
 	} {
 		for _, constrained := range []bool{false, true} {
+			if !constrained && strings.HasPrefix(tc.then.denied, "impersonate-on:") {
+				continue // there are no modes
+			}
 			synctest.Test(t, func(t *testing.T) {
 				then := tc.then
 				if constrained {
