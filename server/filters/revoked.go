@@ -14,9 +14,12 @@ import (
 
 const (
 	// A round through all long-running requests begins revokedEvery after the last one, or after revokedRest times
-	// the duration of that, so that it takes a bounded share of a processor.
-	revokedEvery = 20 * time.Second
-	revokedRest  = 10
+	// the time that its checks took, so that it takes a bounded share of a processor. A check that takes longer than
+	// revokedBusy waits for another server, and counts as that; after revokedPatience it fails.
+	revokedEvery    = 20 * time.Second
+	revokedRest     = 10
+	revokedBusy     = 100 * time.Microsecond
+	revokedPatience = 5 * time.Second
 	// revokedStep is the number of requests after which a round yields to other goroutines.
 	revokedStep = 64
 )
@@ -72,13 +75,12 @@ func (v *Revoked) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(rest):
 		}
-		began := time.Now()
-		v.round(ctx)
-		rest = max(revokedEvery, revokedRest*time.Since(began))
+		rest = max(revokedEvery, revokedRest*v.round(ctx))
 	}
 }
 
-func (v *Revoked) round(ctx context.Context) {
+// round checks all requests, and returns for how long it kept a processor busy, about.
+func (v *Revoked) round(ctx context.Context) (busy time.Duration) {
 	v.mu.Lock()
 	list := make([]*request.Scope, 0, len(v.open))
 	for s := range v.open {
@@ -90,7 +92,10 @@ func (v *Revoked) round(ctx context.Context) {
 		if i%revokedStep == 0 {
 			runtime.Gosched()
 		}
-		if v.stands(ctx, s) || ctx.Err() != nil || !v.has(s) {
+		began := time.Now()
+		stands := v.stands(ctx, s)
+		busy += min(time.Since(began), revokedBusy)
+		if stands || ctx.Err() != nil || !v.has(s) {
 			continue
 		}
 		ended++
@@ -99,6 +104,7 @@ func (v *Revoked) round(ctx context.Context) {
 	if ended > 0 {
 		v.log.Info("ended watches and connections whose users may no longer have them", "count", ended)
 	}
+	return busy
 }
 
 func (v *Revoked) has(s *request.Scope) bool {
@@ -110,6 +116,8 @@ func (v *Revoked) has(s *request.Scope) bool {
 
 // stands reports whether the user of a request may still make it.
 func (v *Revoked) stands(ctx context.Context, s *request.Scope) bool {
+	ctx, cancel := context.WithTimeout(ctx, revokedPatience)
+	defer cancel()
 	for _, stands := range s.Stand {
 		if !stands(ctx) {
 			return false

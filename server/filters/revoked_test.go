@@ -115,3 +115,62 @@ func TestRevoked(t *testing.T) {
 		}
 	}
 }
+
+// TestRevokedInSpiteOfOthers: an authorizer that another server makes slow, for the requests of some users, delays the end of
+// others only by its answers, and one that does not answer by a bounded time.
+func TestRevokedInSpiteOfOthers(t *testing.T) {
+	const others = 100
+	for name, tc := range map[string]struct{ answers, bound time.Duration }{
+		"slow":   {time.Second, 5 * time.Minute}, // two rounds and a pause
+		"silent": {time.Hour, 20 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer stop()
+			var revoked atomic.Bool
+			z := waiting(func(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+				if a.User.Name != "eva" {
+					select {
+					case <-time.After(tc.answers):
+					case <-ctx.Done():
+						return authx.NoOpinion, "", ctx.Err()
+					}
+				}
+				return authx.Allow, "", nil
+			})
+			all := filters.NewRevoked(z, quiet)
+			go func() { _ = all.Run(ctx) }()
+			open := map[string]*atomic.Int64{"eva": {}, "other": {}}
+			for i := range 1 + others {
+				user := "other"
+				if i == 0 {
+					user = "eva"
+				}
+				who := authenticator(func() (*authx.Authenticated, bool, error) {
+					return &authx.Authenticated{Identity: &authx.Identity{Name: user}, Stands: func(context.Context) bool { return user != "eva" || !revoked.Load() }}, true, nil
+				})
+				open[user].Add(1)
+				go func() {
+					defer open[user].Add(-1)
+					serve(httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/pods?watch=1", nil), func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+						filters.EndWith(ctx, 0), filters.Authenticate(who, quiet, fail), all.Filter)
+				}()
+			}
+			time.Sleep(time.Hour)
+			revoked.Store(true)
+			time.Sleep(tc.bound)
+			if open["eva"].Load() != 0 || open["other"].Load() != others {
+				t.Errorf("%s: %d of one and %d of %d watches are open", name, open["eva"].Load(), open["other"].Load(), others)
+			}
+		})
+	}
+}
+
+// waiting is an authorizer that may wait.
+type waiting func(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error)
+
+// Authorize implements authx.Authorizer.
+func (z waiting) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	return z(ctx, a)
+}
