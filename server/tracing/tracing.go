@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -72,12 +73,9 @@ func New(c *Config, s Settings) (*Tracer, error) {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
 	otel.SetErrorHandler(unsent(s.Log))
-	limits := sdktrace.NewSpanLimits()
-	limits.AttributeValueLengthLimit = maxText
 	t.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // Request has decided
 		sdktrace.WithBatcher(exporter),
-		sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", "apiserver"), attribute.String("service.instance.id", s.ServerID),
 		)),
@@ -121,7 +119,7 @@ func (t *Tracer) Request(r *http.Request, name string) (context.Context, Span) {
 	if theirs.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: theirs.WithTraceState(trace.TraceState{})}))
 	}
-	ctx, span := t.tracer.Start(r.Context(), name, options...)
+	ctx, span := t.tracer.Start(r.Context(), strings.Clone(name), options...)
 	return ctx, Span{span}
 }
 
@@ -155,11 +153,16 @@ func Start(ctx context.Context, name string) (context.Context, Span) {
 // On reports whether there is a span: callers make values for a span only then.
 func (s Span) On() bool { return s.span != nil }
 
-// Text sets an attribute.
+// Text sets an attribute, to a copy: a span that waits for the collector keeps no request in memory, of whose texts value may
+// be a part.
 func (s Span) Text(key, value string) {
-	if s.span != nil && value != "" {
-		s.span.SetAttributes(attribute.String(key, value))
+	if s.span == nil || value == "" {
+		return
 	}
+	if len(value) > maxText {
+		value = strings.ToValidUTF8(value[:maxText], "")
+	}
+	s.span.SetAttributes(attribute.String(key, strings.Clone(value)))
 }
 
 // Number sets an attribute.

@@ -8,8 +8,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+	"unsafe"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -218,7 +222,36 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestCollectorThatStalls: a collector that does not answer delays no request: spans beyond the queue are lost.
+// TestSpansKeepNoRequest: spans that wait for the collector keep nothing of the texts that their names and attributes are parts of.
+func TestSpansKeepNoRequest(t *testing.T) {
+	c := tracingtest.Start(t)
+	release := c.Hold()
+	tr := tracer(t, c.Address, 1000000)
+	var gone atomic.Bool
+	func() {
+		line := []byte("DELETE /" + strings.Repeat("a", 1<<20))
+		runtime.AddCleanup(&line[0], func(struct{}) { gone.Store(true) }, struct{}{})
+		text := unsafe.String(&line[0], len(line))
+		_, span := tr.Request(httptest.NewRequest("GET", "/", nil), text[:6])
+		span.Text("http.method", text[:6])
+		span.Text("http.target", text[7:])
+		span.End()
+	}()
+	for end := time.Now().Add(time.Minute); !gone.Load() && time.Now().Before(end); runtime.GC() { // cleanups run soon after
+	}
+	release()
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !gone.Load() {
+		t.Error("a span keeps a whole request")
+	}
+	if list := c.Spans("http.method", "DELETE"); len(list) != 1 || list[0].Name != "DELETE" || len(list[0].Texts["http.target"]) != 1024 {
+		t.Errorf("spans: %.2000v", list)
+	}
+}
+
+// A collector that answers nothing delays no request: what is more than the queue holds is lost.
 func TestCollectorThatStalls(t *testing.T) {
 	c := tracingtest.Start(t)
 	release := c.Hold()
