@@ -6,6 +6,7 @@ package eventrate
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"sync"
@@ -142,7 +143,7 @@ func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 type limit struct {
 	Limit
 	mu      sync.Mutex
-	buckets *lru.Cache // of *bucket
+	buckets *lru.Cache // of *bucket, by the hash of a key: clients choose its length
 }
 
 type bucket struct {
@@ -152,13 +153,14 @@ type bucket struct {
 
 // take takes a token from a bucket, if it has one.
 func (l *limit) take(key string, now time.Time) bool {
+	hash := sha256.Sum256([]byte(key))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := &bucket{tokens: float64(l.Burst), at: now}
-	if have, ok := l.buckets.Get(key); ok {
+	if have, ok := l.buckets.Get(hash); ok {
 		b = have.(*bucket)
 	} else {
-		l.buckets.Add(key, b)
+		l.buckets.Add(hash, b)
 	}
 	b.tokens = min(float64(l.Burst), b.tokens+now.Sub(b.at).Seconds()*float64(l.QPS))
 	b.at = now

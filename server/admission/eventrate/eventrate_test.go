@@ -2,6 +2,7 @@ package eventrate_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -102,5 +103,30 @@ func TestParseLimits(t *testing.T) {
 		if _, err := eventrate.ParseLimits(data); !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// TestLongKeys: what an event is about may be long, and does not stay in memory.
+func TestLongKeys(t *testing.T) {
+	const long, events = 1 << 20, 64
+	p := eventrate.New([]eventrate.Limit{{Type: "Namespace", QPS: 1, Burst: 1}, {Type: "User", QPS: 1, Burst: 1}, {Type: "SourceAndObject", QPS: 1, Burst: 1}}, func() time.Time { return time.Unix(0, 0) })
+	used := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := used()
+	for i := range events {
+		text := func() string { return strings.Repeat("a", long) + fmt.Sprint(i) }
+		if err := p.Validate(t.Context(), event(text(), text(), text())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := used() - before; more > events*long/4 {
+		t.Errorf("%d bytes stay in memory after %d events", more, events)
+	}
+	if err := p.Validate(t.Context(), event(strings.Repeat("a", long)+"0", "u", "s")); err == nil {
+		t.Error("a long key is forgotten")
 	}
 }
