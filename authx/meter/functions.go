@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
 // measures are the costs of functions, by name.
@@ -38,6 +39,11 @@ var measures = map[string]measure{
 	"find":    matching(find),
 	"findAll": matching(findAll),
 
+	// Versions have a price of one, and any number of parts. So have quantities, which the library cuts.
+	"isGreaterThan": compared, "isLessThan": compared, "compareTo": compared,
+
+	"isURL": texts(8),
+
 	"quantity":   quantity,
 	"isQuantity": quantity,
 
@@ -46,6 +52,9 @@ var measures = map[string]measure{
 
 	// The library prices these lists once they are made.
 	"lists.range": ranged, "flatten": flattened, "distinct": distinct, "sort": sorted, "@sortByAssociatedKeys": sorted,
+
+	// The price is one, however much they copy.
+	"cel.@mapInsert": inserted, "optional.unwrap": unwrapped, "unwrapOpt": unwrapped,
 
 	// A URL is taken apart again each time.
 	"getQuery": parsed, "getEscapedPath": parsed,
@@ -64,15 +73,34 @@ func text(args []ref.Val, i int) (string, bool) {
 	return string(v), ok
 }
 
-// length returns the number of bytes of a text; 0 for other values.
+// partBytes is the number of bytes of a part of a version.
+const partBytes = 16
+
+// length is the number of bytes of a text, or of a value that is compared like one; 0 for other values.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:
 		return len(v)
 	case types.Bytes:
 		return len(v)
+	case apiservercel.URL:
+		return len(v.Opaque) + len(v.Host) + len(v.Path) + len(v.RawQuery) + len(v.Fragment)
+	case apiservercel.Semver:
+		n := 0
+		for _, part := range v.Pre {
+			n += partBytes + len(part.VersionStr)
+		}
+		return n
 	}
 	return 0
+}
+
+// compared measures the comparison of two values.
+func compared(m *Meter, args []ref.Val) ref.Val {
+	for _, v := range args {
+		m.Spend(length(v) / sameBytes)
+	}
+	return nil
 }
 
 // texts takes a step for some bytes of each text.

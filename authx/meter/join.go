@@ -61,6 +61,7 @@ func joined(m *Meter, list traits.Lister) ref.Val {
 		return types.NewErr("a list of %d elements is too large", size)
 	}
 	m.Spend(int(size) / joinedItems)
+	m.spendKeys(list)
 	m.check()
 	if reflect.TypeOf(list) != parted {
 		return list

@@ -86,6 +86,16 @@ func decoratorOf[A interpreter.Interpretable, F interpreter.Activation](_ interf
 
 // decorate bounds an operation whose work its price does not show.
 func (d decorator[A, F]) decorate(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+	switch part := i.(type) {
+	case interpreter.InterpretableAttribute:
+		if isAttribute(i) {
+			return attribute[F]{part}, nil
+		}
+	case interpreter.InterpretableConstructor:
+		if n := variableKeys(part); n > 0 {
+			return mapping[F]{part, n}, nil
+		}
+	}
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil

@@ -149,6 +149,7 @@ func (m *Meter) Equal(a, b ref.Val) ref.Val {
 		return m.pairs(func(yield func(a, b ref.Val) bool) {
 			for it := x.Iterator(); it.HasNext() == types.True; {
 				key := it.Next()
+				m.Spend(length(key) / sameBytes) // without steps the values are not compared
 				v, _ := x.Find(key)
 				w, found := y.Find(key)
 				if !found {
@@ -195,7 +196,11 @@ func (m *Meter) pairs(of func(yield func(a, b ref.Val) bool)) ref.Val {
 
 // dataPackage has the values that represent a custom object and its parts. By their schema, their lists may
 // be sets and maps, with equality and addition of their own.
-const dataPackage = "k8s.io/apiserver/pkg/cel/common"
+const (
+	dataPackage = "k8s.io/apiserver/pkg/cel/common"
+	setList     = "unstructuredSetList"
+	mapList     = "unstructuredMapList"
+)
 
 // isData reports whether a value is one of them.
 func isData(v ref.Val) bool {
@@ -211,7 +216,7 @@ func (m *Meter) equalData(a, b ref.Val) ref.Val {
 	if !ok {
 		return types.NewErr(noSteps)
 	}
-	if other, ok := b.(traits.Lister); ok && reflect.TypeOf(a).Elem().Name() == "unstructuredMapList" {
+	if other, ok := b.(traits.Lister); ok && reflect.TypeOf(a).Elem().Name() == mapList {
 		size, _ := other.Size().(types.Int)
 		if own, ok := a.(traits.Lister); ok && own.Size() == size && (!m.walk(b, true) || !isData(b) && !m.spendProduct(values, int(size))) {
 			return types.NewErr(noSteps)
@@ -251,7 +256,7 @@ func (m *Meter) tree(v any, text bool) (values int, ok bool) {
 		values += len(v)
 	}
 	if !text {
-		bytes = 0
+		bytes /= sameBytes // they are compared
 	}
 	return values, m.Spend(1 + bytes)
 }

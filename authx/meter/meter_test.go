@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,6 +90,9 @@ func TestOutliers(t *testing.T) {
 		"v.map(x, bytes(x) + bytes(x)).size() == 1":                           many(long, 30),
 		"v.map(x, x.split('')).size() == 1":                                   many(long, 7),
 		"v.map(x, x.replace('a', 'b')).size() == 1":                           many(long, 7),
+		"v.map(x, {'a': 1}[?x]).size() == 1":                                  many(long, 500),
+		"v.map(x, {x: 1}.size()).size() == 1":                                 many(long, 500),
+		"v.all(x, v.exists(y, true))":                                         numbered(10_000),
 	} {
 		if got := run(t, env, text, v, full(t)); !strings.Contains(got, "operation cancelled: actual cost limit exceeded") && !strings.Contains(got, tooLarge) {
 			t.Errorf("%.60s: %.200s", text, got)
@@ -131,6 +135,13 @@ func TestSameResults(t *testing.T) {
 		"!(v.long in v) && ('long' in v) && (v.long in {v.long: 1}) && (bytes(v.long) in [bytes(v.long)]) && [bytes(v.long)].indexOf(bytes(v.long)) == 0",
 		"[[1, 2], [3]].flatten() == [1, 2, 3] && [dyn(1), dyn([dyn(2), dyn([dyn(3), dyn([4])])])].flatten(2) == [dyn(1), dyn(2), dyn(3), dyn([4])]", "[[1]].flatten(-1) == []", "v.list.flatten() == v.list",
 		"lists.range(3) == [0, 1, 2] && lists.range(-1) == [] && [1, 1, 2, 1].distinct() == [1, 2] && [dyn(1), dyn(1.0), dyn([1]), dyn([1])].distinct().size() == 2",
+		"v['list'][0] == 'x' && v[?'none'].orValue(1) == 1 && v.?list[?1].orValue('') == 'y' && has(v.list) && !has(v.none)", "v[v.list[0]] == 1", "v.list[7] == ''", "v[v] == 1",
+		"{v.long: {v.list[0]: 7}}[v.long][v.list[0]] == 7 && (true ? v : {})[true ? 'list' : 'none'][dyn(1)] == 'y' && {v.long: 1}[?(v.long + '')].value() == 1", "{'a': 1}[v.long] == 1", "{'a': 1}[v.none] == 1",
+		"{dyn(1): 'a', dyn(2u): 'b', dyn(true): 'c'}[1] == 'a' && {'" + long + "': 1}['" + long + "'] == 1 && {v.list[0]: 1, 'y': 2} == {'x': 1, 'y': 2}", "{v.none: 1} == {}", "{?v.list[0]: v.?none, 'y': 1} == {'y': 1}",
+		"['a', 'b'].transformMap(i, x, x) == {0: 'a', 1: 'b'} && ['a'].transformMapEntry(i, x, {x: i}) == {'a': 0}", "['a', 'a'].transformMapEntry(i, x, {x: i}) == {}",
+		"url('http://a/b') == url('http://a/b') && url('http://a/b') != url('http://a/c') && isURL('http://a') && !isURL('a b')",
+		"semver('1.2.3').isGreaterThan(semver('1.2.3-a.1')) && semver('1.0.0-a') == semver('1.0.0-a') && semver('1.0.0').compareTo(semver('1.0.1')) == -1",
+		"[optional.of(1), optional.none()].unwrapOpt() == [1] && optional.unwrap([optional.of(1)]) == [1]",
 		"[3, 1, 2].sort() == [1, 2, 3] && ['b', 'a'].sort() == ['a', 'b'] && ['b', 'a', 'c'].sortBy(x, x == 'c' ? 0 : 1)[0] == 'c'", "[dyn(1), dyn('a')].map(x, x).sort() == []",
 	} {
 		v := map[string]any{"bad": "(", "list": []any{"x", "y"}, "long": long}
@@ -148,6 +159,32 @@ func custom(deep, wide int) ref.Val {
 	for range deep {
 		s = &structural.Structural{Generic: structural.Generic{Type: "array"}, Items: s}
 		v = slices.Repeat([]any{v}, wide)
+	}
+	return common.UnstructuredToVal(v, &model.Structural{Structural: s})
+}
+
+// numbered is a map of n entries.
+func numbered(n int) map[string]any {
+	out := make(map[string]any, n)
+	for i := range n {
+		out[strconv.Itoa(i)] = i
+	}
+	return out
+}
+
+// data is a custom object of lists of texts.
+func data(listType string, v map[string]any) ref.Val {
+	list := structural.Structural{
+		Generic:    structural.Generic{Type: "array"},
+		Items:      &structural.Structural{Generic: structural.Generic{Type: "string"}},
+		Extensions: structural.Extensions{},
+	}
+	if listType != "" {
+		list.XListType = &listType
+	}
+	s := &structural.Structural{Generic: structural.Generic{Type: "object"}, Properties: map[string]structural.Structural{}}
+	for name := range v {
+		s.Properties[name] = list
 	}
 	return common.UnstructuredToVal(v, &model.Structural{Structural: s})
 }
@@ -182,6 +219,16 @@ func TestUnpriced(t *testing.T) {
 		{"v != 'b'", text, 1000}, {"'b' != v", text, 1000}, {"v < 'b'", text, 1000}, {"'b' > v", text, 1000}, {"v <= 'b'", text, 1000}, {"'b' >= v", text, 1000},
 		{"!(v in {'a': 1})", text, 1000},
 		{"[bytes(v)] == [bytes(v)]", text, 1000}, {"bytes(v) in [bytes(v), b'']", text, 2000}, {"[b'', bytes(v)].indexOf(bytes(v)) == 1", text, 1000},
+		{"{v: 1}[v] == 1 && {v: 1}[?v].hasValue()", text, 4000}, {"{'a': 1}[?dyn(v)] == optional.none()", text, 1000}, {"{'a': 1}[?v + 'a'] == optional.none()", text, 9000},
+		{"{'a': [1]}[?(v == '' ? 'a' : v)] == optional.none()", text, 2000}, {"{v: 1, v + '': 2, 'a': 3}.size() == 2", text, 2000 + 8000},
+		{"[v].transformMap(i, x, x).size() == 1 && [v].transformMapEntry(i, x, {x: 1}).size() == 1", text, 2000},
+		{"v.exists(k, true) && v.exists(k, true)", numbered(16_000), 2000}, {"v.a.exists(k, true)", map[string]any{"a": numbered(16_000)}, 1000},
+		{"[1].transformMapEntry(i, x, v).size() == 1000", numbered(1000), 2000},
+		{"{v: {v: 1}} == {v: {v: 1}}", text, 6000}, {"v.a == v.b", data("", map[string]any{"a": []any{text}, "b": []any{text}}), 1000},
+		{"(v.a + v.a).size() == 1", data("set", map[string]any{"a": []any{text}}), 1000},
+		{"url('/' + v) == url('/' + v)", text, 2*8000 + 2000}, {"isURL('/' + v)", text, 8000 + 8000},
+		{"semver(v) == semver(v) && semver(v).compareTo(semver(v)) == 0 && !semver(v).isLessThan(semver(v))", "1.0.0" + strings.Replace(strings.Repeat(".a", 1000), ".", "-", 1), 1500},
+		{"v.map(x, optional.of(x)).unwrapOpt().size() == 500 && optional.unwrap(v.map(x, optional.of(x))).size() == 500", numbers, 2000},
 		{"v.flatten().size() == 10000", slices.Repeat([]any{slices.Repeat([]any{1}, 100)}, 100), 10_000},
 		{"v.flatten(2).size() == 1000", []any{slices.Repeat([]any{slices.Repeat([]any{1}, 100)}, 10)}, 3000},
 		{"lists.range(v).size() == 1000", 1000, 1000},
