@@ -67,6 +67,7 @@ type Request struct {
 	ctx   context.Context // made when first needed
 	room  *fair.Place     // for large objects; nil: none
 	large int64           // bytes of them
+	taken *taken          // W, once it counts
 }
 
 // Context returns the request's context, with the values that strategies need.
@@ -123,6 +124,9 @@ func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) err
 func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 	if err := objects.CorruptList(q.Resource, p.Items, a.NameCorrupt); err != nil {
 		return err
+	}
+	if a.Large != nil {
+		q.count() // large objects may come after other parts of the page
 	}
 	if err := a.Room(q, as, p.Items...); err != nil {
 		return err

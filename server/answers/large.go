@@ -2,6 +2,9 @@ package answers
 
 import (
 	"math"
+	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
@@ -23,9 +26,69 @@ func (q *Request) asStored(as codecs.Form, it *cache.Item) bool {
 	return as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Err() == nil && objects.Clean(q.Resource, it)
 }
 
+// While others wait for room, an answer ends whose client takes fewer than leastRate bytes a second, once writes of the
+// answer have taken slowAfter.
+const (
+	leastRate = 1 << 20
+	slowAfter = 10 * time.Second
+)
+
+// taken is a writer that counts the bytes that the client takes, and the time for which writes wait for it.
+type taken struct {
+	http.ResponseWriter
+	bytes  atomic.Int64
+	waited atomic.Int64 // nanoseconds, of the writes that have ended
+	since  atomic.Int64 // when the present write began, in nanoseconds since epoch; 0: there is none
+	epoch  time.Time
+	ended  atomic.Bool // by endIfSlow
+}
+
+// count makes the request's writer count, for the answers that follow.
+func (q *Request) count() {
+	if q.taken == nil {
+		q.taken = &taken{ResponseWriter: q.W, epoch: time.Now()}
+		q.W = q.taken
+	}
+}
+
+// Unwrap serves http.ResponseController.
+func (t *taken) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// Write implements io.Writer, in pieces, so that a long write is counted before its end.
+func (t *taken) Write(p []byte) (n int, err error) {
+	for {
+		part := p[n:min(len(p), n+Chunk)]
+		began := time.Since(t.epoch)
+		t.since.Store(int64(max(began, 1)))
+		wrote, err := t.ResponseWriter.Write(part)
+		t.since.Store(0)
+		t.waited.Add(int64(time.Since(t.epoch) - began))
+		t.bytes.Add(int64(wrote))
+		if n += wrote; err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// slow reports whether the client has taken too little.
+func (t *taken) slow() bool {
+	waited := time.Duration(t.waited.Load())
+	if since := t.since.Load(); since != 0 {
+		waited += time.Since(t.epoch) - time.Duration(since)
+	}
+	return waited > slowAfter && float64(t.bytes.Load()) < leastRate*waited.Seconds()
+}
+
+// endIfSlow makes the present and all later writes fail if the client is slow.
+func (t *taken) endIfSlow() {
+	if t.slow() && !t.ended.Swap(true) {
+		_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // only writers of tests have no deadlines
+	}
+}
+
 // Room waits until there is room for the large ones of some items of an answer: for the largest, because the answer makes
 // their forms one after another, or for all that must be converted, because their forms are kept. The request keeps the
-// room until End, because the client may read slowly.
+// room until End, because the client may read slowly; if it reads too slowly while others wait, the answer ends.
 func (a *Answers) Room(q *Request, as codecs.Form, items ...*cache.Item) error {
 	if a.Large == nil {
 		return nil
@@ -53,6 +116,8 @@ func (a *Answers) Room(q *Request, as codecs.Form, items ...*cache.Item) error {
 	place, err := a.Large.Enter(q.R.Context(), q.User(), weight)
 	if err == nil {
 		q.room, q.large = place, weight
+		q.count()
+		place.WhileWanted(q.taken.endIfSlow)
 	}
 	return err
 }
@@ -62,4 +127,8 @@ func (q *Request) End() {
 	q.Done()
 	q.room.Leave()
 	q.room, q.large = nil, 0
+	if q.taken != nil && q.taken.ended.Load() {
+		// All may have been written before. The next request on a connection must not find the deadline.
+		_ = http.NewResponseController(q.taken.ResponseWriter).SetWriteDeadline(time.Time{})
+	}
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
@@ -109,6 +113,108 @@ func TestRoomForLargeObjects(t *testing.T) {
 		}
 		kept.End()
 	}
+}
+
+// reader is a client that takes so many bytes a second.
+type reader struct {
+	http.ResponseWriter
+	rate  int
+	ended chan struct{}
+
+	mu sync.Mutex
+	at time.Time // the deadline
+}
+
+func (r *reader) Write(p []byte) (int, error) {
+	select {
+	case <-time.After(time.Duration(len(p)) * time.Second / time.Duration(r.rate)):
+		return len(p), nil
+	case <-r.ended:
+		return 0, os.ErrDeadlineExceeded
+	}
+}
+
+// SetWriteDeadline serves http.ResponseController.
+func (r *reader) SetWriteDeadline(at time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at = at; !at.IsZero() {
+		close(r.ended)
+	}
+	return nil
+}
+
+func (r *reader) deadline() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.at
+}
+
+// TestSlowReadersGiveTheirRoomBack: an answer with large objects ends if its client reads it slowly while others wait for
+// room; that of a faster client does not, and none ends while nothing waits.
+func TestSlowReadersGiveTheirRoomBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sizes, err := budget.SizesOf(4 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &Answers{Large: NewRoom(sizes)}
+		large := itemOf(4<<20 - 100)
+		of := func(user string, rate int) (*Request, *reader) {
+			w := &reader{ResponseWriter: httptest.NewRecorder(), rate: rate, ended: make(chan struct{})}
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			return &Request{W: w, R: r, Resource: &kinds.Resource{}, Scope: &request.Scope{User: &authx.Identity{Name: user}}}, w
+		}
+		var clients []*reader
+		var over [3]atomic.Bool
+		stop := make(chan struct{})
+		for i, rate := range []int{1000, leastRate / 2, 2 * leastRate} {
+			q, w := of(fmt.Sprint("user", i), rate)
+			clients = append(clients, w)
+			if err := a.Room(q, codecs.Form{Type: codecs.YAML}, large); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				defer q.End()
+				defer over[i].Store(true)
+				for body := make([]byte, Chunk+1); ; {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if _, err := q.W.Write(body); err != nil {
+						return
+					}
+				}
+			}()
+		}
+		time.Sleep(time.Hour)
+		for i := range over {
+			if over[i].Load() {
+				t.Errorf("the answer %d ended, and nothing waited", i)
+			}
+		}
+		q, _ := of("other", leastRate)
+		began := time.Now()
+		if err := a.Room(q, codecs.Form{Type: codecs.YAML}, large); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+		synctest.Wait()
+		for i, want := range []bool{true, true, false} {
+			if over[i].Load() != want {
+				t.Errorf("the answer %d has ended: %t", i, !want)
+			}
+			if at := clients[i].deadline(); !at.IsZero() {
+				t.Errorf("the deadline %v stays on the connection %d", at, i)
+			}
+		}
+		close(stop)
+		q.End()
+	})
 }
 
 // converts is a schema whose objects must be converted.

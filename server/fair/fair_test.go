@@ -349,6 +349,43 @@ func TestGateTurnsEnd(t *testing.T) {
 	})
 }
 
+// wantedEvery is how often a gate calls the functions of WhileWanted.
+const wantedEvery = time.Second
+
+// TestGateWanted: who has room hears that others wait for it, until it leaves, and not of those who wait for their own share.
+func TestGateWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, fair.Limits{Places: 100, Room: 4, Share: 2})
+		c.comes(t.Context(), "a", "a1", 2)
+		c.comes(t.Context(), "b", "b1", 2)
+		var first, second atomic.Int64
+		c.places["a1"].WhileWanted(func() { first.Add(1) })
+		c.places["b1"].WhileWanted(func() { second.Add(1) })
+		heard := func(want int64) {
+			t.Helper()
+			if a, b := first.Load(), second.Load(); a != want || b != want {
+				t.Errorf("they heard %d and %d times that another waits, want %d", a, b, want)
+			}
+		}
+		c.comes(t.Context(), "a", "a2", 2)
+		time.Sleep(time.Minute + wantedEvery/2)
+		c.want("a1", "b1")
+		heard(0)
+		c.comes(t.Context(), "c", "c1", 1)
+		time.Sleep(3 * wantedEvery)
+		heard(3)
+		c.goes("b1")
+		time.Sleep(time.Minute)
+		heard(3)
+		c.goes("a1")
+		c.want("a1", "b1", "c1", "a2")
+		c.goes("c1")
+		c.goes("a2")
+		time.Sleep(time.Minute)
+		c.empty(2, 4)
+	})
+}
+
 // TestNoGate: without a gate everything is let in.
 func TestNoGate(t *testing.T) {
 	var g *fair.Gate
@@ -356,5 +393,6 @@ func TestNoGate(t *testing.T) {
 	if err != nil || p.Over() {
 		t.Error(err, p.Over())
 	}
+	p.WhileWanted(func() { t.Error("nothing waits") })
 	p.Leave()
 }

@@ -33,7 +33,12 @@ type Gate struct {
 	room   int64
 	shares map[string]int64 // weight in use, by key
 	queue  Queue[string, *Place]
+	wanted map[*Place]func() // of places with WhileWanted
+	timer  *time.Timer       // until these functions are called; nil: nothing waits
 }
+
+// wantedEvery is the time between two calls of a function given to WhileWanted.
+const wantedEvery = time.Second
 
 // Place is the place of an admitted request. A nil Place is valid, and belongs to a request that needed none.
 type Place struct {
@@ -70,6 +75,7 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 	p.in = make(chan struct{})
 	ticket := g.queue.Add(key, p)
 	g.admit() // earlier ones may have to wait for their share
+	g.watch()
 	g.mu.Unlock()
 	select {
 	case <-p.in:
@@ -83,6 +89,44 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 	}
 	g.admit() // it may have blocked the next one, which needs less room
 	return nil, ctx.Err()
+}
+
+// WhileWanted makes the gate call f about once a second while the next request waits for room that others have, and p has
+// some. The gate calls it never again once Leave has returned. f must not wait, and not call p or the gate.
+func (p *Place) WhileWanted(f func()) {
+	if p == nil || p.weight == 0 {
+		return
+	}
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	if p.left.Load() {
+		return
+	}
+	if p.gate.wanted == nil {
+		p.gate.wanted = map[*Place]func(){}
+	}
+	p.gate.wanted[p] = f
+	p.gate.watch()
+}
+
+// watch starts the timer, if there is a function to be called and something waits.
+func (g *Gate) watch() {
+	if g.timer == nil && len(g.wanted) > 0 && g.queue.Len() > 0 {
+		g.timer = time.AfterFunc(wantedEvery, g.want)
+	}
+}
+
+// want calls the functions of WhileWanted, if the next request waits for room.
+func (g *Gate) want() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, p, ok := g.queue.Peek(g.may); ok && !g.fits(p) {
+		for _, f := range g.wanted {
+			f()
+		}
+	}
+	g.timer = nil
+	g.watch()
 }
 
 // Over reports whether the turn has ended because it took too long.
@@ -101,6 +145,7 @@ func (p *Place) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if p.weight > 0 {
+		delete(g.wanted, p)
 		g.room -= p.weight
 		if g.shares[p.key] -= p.weight; g.shares[p.key] == 0 {
 			delete(g.shares, p.key)
