@@ -36,6 +36,7 @@ type generation struct {
 	past    map[schema.GroupResource]bool // resources for which earlier versions had rules
 	rings   sync.Map                      // resource -> *ring, nil for one without a rule
 	plugins []plugin                      // in the order of the file
+	names   []string                      // of the plugins
 	v1, v2  bool                          // which there are
 	grace   time.Duration
 	stop    context.CancelFunc // ends the goroutine that Run started for it; set there
@@ -133,7 +134,7 @@ func (b *builder) kms(k *kmsConfig) ([]slot, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.add(p, cfg.Timeout)
+		b.add(p, k.Name, cfg.Timeout)
 		b.g.v2 = true
 		return []slot{named("kmsv2", k.Name, p)}, nil
 	}
@@ -146,13 +147,13 @@ func (b *builder) kms(k *kmsConfig) ([]slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.add(p, 2*cfg.Timeout) // a check makes two calls
+	b.add(p, k.Name, 2*cfg.Timeout) // a check makes two calls
 	b.g.v1 = true
 	return []slot{named("kmsv1", k.Name, p)}, nil
 }
 
-func (b *builder) add(p plugin, timeout time.Duration) {
-	b.g.plugins = append(b.g.plugins, p)
+func (b *builder) add(p plugin, name string, timeout time.Duration) {
+	b.g.plugins, b.g.names = append(b.g.plugins, p), append(b.g.names, name)
 	b.g.grace += 2 * timeout
 }
 
@@ -160,6 +161,9 @@ func (b *builder) add(p plugin, timeout time.Duration) {
 func (g *generation) ring(resource string) *ring {
 	if known, ok := g.rings.Load(resource); ok {
 		return known.(*ring)
+	}
+	if g.metrics.name(resource) {
+		g.rings.Clear()
 	}
 	var made *ring
 	gr := schema.ParseGroupResource(resource)

@@ -391,12 +391,24 @@ func TestOldConnections(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+	until("a")
 	write(t, path, text("b", "1s"))
 	until("b")
 	write(t, path, text("c", "1s"))
 	until("c")
 	for plugin.Connections() != 2 { // that of b is closed, that of a is not
 		time.Sleep(time.Millisecond)
+	}
+	const latency, cached, said = "apiserver_envelope_encryption_kms_operations_latency_seconds", "apiserver_envelope_encryption_dek_source_cache_size", "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds"
+	for _, name := range []string{latency, cached, said} {
+		for value(t, s, name, "provider_name=b") != -1 { // until its series are dropped
+			time.Sleep(time.Millisecond)
+		}
+		for _, stays := range []string{"a", "c"} {
+			if got := value(t, s, name, "provider_name="+stays); got <= 0 {
+				t.Errorf("%s of %s is %v", name, stays, got)
+			}
+		}
 	}
 	time.Sleep(100 * time.Millisecond) // that of a stays, however long one waits
 	if n := plugin.Connections(); n != 2 {

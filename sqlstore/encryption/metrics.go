@@ -2,6 +2,7 @@ package encryption
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,11 +31,17 @@ type metrics struct {
 	reloaded   *prometheus.GaugeVec
 	succeeded  *prometheus.CounterVec // both are deprecated, and shown when hidden ones are
 	failed     *prometheus.CounterVec
+
+	mu    sync.Mutex
+	named map[string]struct{} // resources with series
 }
+
+// maxResources bounds the resources with rings and series: clients that write definitions choose the names.
+const maxResources = 4096
 
 func newMetrics(server string) *metrics {
 	return &metrics{
-		kms: kms.NewMetrics(server), server: server,
+		kms: kms.NewMetrics(server), server: server, named: map[string]struct{}{},
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_storage_transformation_operations_total",
 			Help: "[ALPHA] Values that were encrypted (to_storage) or decrypted (from_storage), by resource, by the prefix of what is stored, and by how that went: OK, or else what the KMS plugin said or unknown-non-grpc.",
@@ -61,6 +68,21 @@ func newMetrics(server string) *metrics {
 			Help: "Reloads of the encryption configuration file that failed.",
 		}, []string{"apiserver_id_hash"}),
 	}
+}
+
+// name notes a resource that gets a ring. If there are too many, all series of resources begin anew, and it reports true.
+func (m *metrics) name(resource string) (full bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.named[resource]; known {
+		return false
+	}
+	if full = len(m.named) >= maxResources; full {
+		clear(m.named)
+		m.operations.Reset()
+	}
+	m.named[resource] = struct{}{}
+	return full
 }
 
 func (m *metrics) reload(err error) {

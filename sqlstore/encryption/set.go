@@ -5,7 +5,8 @@
 // all; while a changed file is invalid, the previous one stays in effect. Secrets reach no log and no error.
 //
 // A value costs some microseconds and some dozens of bytes; see package kms for KMS plugins. Every client that may
-// write or read the resource causes this cost. A resource has two series of metrics for each provider of its rule.
+// write or read the resource causes this cost. A resource has two series of metrics for each provider of its rule; the
+// series of resources begin anew when maxResources have some.
 //
 // Goroutines: Run is one. It owns those that watch KMS plugins and the file, and those that close connections of
 // an older file. Open and Check ask several plugins concurrently and wait for them.
@@ -17,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -204,6 +206,12 @@ func (s *Set) bury(g *generation) error {
 	}
 	if err := g.close(); err != nil {
 		s.cfg.Log.Warn("cannot close the connection to a KMS plugin of an older configuration", "error", err)
+	}
+	used := s.current.Load().names
+	for _, name := range g.names {
+		if !slices.Contains(used, name) {
+			s.metrics.kms.Forget(name)
+		}
 	}
 	return nil
 }

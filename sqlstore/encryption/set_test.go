@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/encryption"
@@ -182,5 +185,33 @@ func BenchmarkSealOpen1KB(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestManyResources: resources that clients define leave a bounded number of series, and those that are used have some.
+func TestManyResources(t *testing.T) {
+	s := set(t, top+rule("'*.*'", with("aesgcm", "a", secret(16, 'x'))))
+	stored := seal(t, s, row)
+	for i := range 3 * 4096 {
+		s.Covers(fmt.Sprintf("pandas.group%d.example", i))
+	}
+	opens(t, s, row, stored, false)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, found := 0, false
+	for _, f := range families {
+		n += len(f.GetMetric())
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				found = found || l.GetName() == "resource" && l.GetValue() == row.Resource
+			}
+		}
+	}
+	if n > 2*4096+20 || !found {
+		t.Errorf("%d series, and the resource that is used has some: %t", n, found)
 	}
 }

@@ -97,6 +97,17 @@ func Hash(value string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(value)))
 }
 
+// Forget drops the series of a provider that is no longer used. Those of key ids stay among the last maxKeyIDs.
+func (m *Metrics) Forget(provider string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	labels := prometheus.Labels{"provider_name": provider}
+	m.calls.DeletePartialMatch(labels)
+	m.invalid.DeletePartialMatch(labels)
+	m.cached.DeletePartialMatch(labels)
+	m.saidAt.DeletePartialMatch(labels)
+}
+
 func (m *Metrics) called(provider, method string, code codes.Code, took time.Duration) {
 	m.calls.WithLabelValues(provider, method, code.String()).Observe(took.Seconds())
 }
