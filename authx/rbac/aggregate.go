@@ -1,7 +1,6 @@
 package rbac
 
 import (
-	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,6 +22,12 @@ func (c *ClusterRole) gathers() bool { return len(c.Rules) == 0 && len(c.Gathers
 
 func (c *ClusterRole) selects(set labels.Set) bool {
 	return slices.ContainsFunc(c.Gathers, func(s labels.Selector) bool { return s.Matches(set) })
+}
+
+// gatherer is a role that takes its rules from others.
+type gatherer struct {
+	*ClusterRole
+	parts []string // the names of the roles that it selects, sorted
 }
 
 // SetClusterRole takes a ClusterRole.
@@ -51,24 +56,41 @@ func (r *Rules) DeleteClusterRole(name string) {
 // from. r.mu is held.
 func (r *Rules) changeGathered(name string, next *ClusterRole) {
 	old := r.cluster[name]
-	for _, c := range []*ClusterRole{old, next} {
-		if c == nil {
-			continue
-		}
-		r.stale = r.stale || c.gathers()
-		for _, g := range r.gatherers {
-			r.stale = r.stale || g.selects(c.Labels)
+	for _, g := range r.gatherers {
+		was, is := old != nil && g.selects(old.Labels), next != nil && g.selects(next.Labels)
+		r.stale = r.stale || was || is
+		switch at, _ := slices.BinarySearch(g.parts, name); {
+		case is && !was:
+			g.parts = slices.Insert(g.parts, at, name)
+		case was && !is:
+			g.parts = slices.Delete(g.parts, at, at+1)
 		}
 	}
-	delete(r.gatherers, name)
+	if r.gatherers[name] != nil {
+		r.stale = true
+		delete(r.gatherers, name)
+	}
 	if next == nil {
 		delete(r.cluster, name)
 		return
 	}
 	r.cluster[name] = next
 	if next.gathers() {
-		r.gatherers[name] = next
+		r.stale = true
+		r.gatherers[name] = r.gatherer(next)
 	}
+}
+
+// gatherer finds the parts of a role. r.mu is held.
+func (r *Rules) gatherer(c *ClusterRole) *gatherer {
+	g := &gatherer{ClusterRole: c}
+	for name, other := range r.cluster {
+		if c.selects(other.Labels) {
+			g.parts = append(g.parts, name)
+		}
+	}
+	slices.Sort(g.parts)
+	return g
 }
 
 // read locks r.mu for reading, once all aggregated rules are up to date.
@@ -89,29 +111,24 @@ func (r *Rules) refresh() {
 		return
 	}
 	r.stale = false
-	if len(r.gatherers) == 0 {
-		return
-	}
-	names := slices.Sorted(maps.Keys(r.cluster))
-	for name, c := range r.gatherers {
+	for name, g := range r.gatherers {
 		seen := map[string]bool{name: true}
-		r.setRole(key{name: name}, newRole(r.gather(nil, c, names, seen)))
+		r.setRole(key{name: name}, newRole(r.gather(nil, g, seen)))
 	}
 }
 
-// gather appends the rules of all roles that c selects, of those that these select in
+// gather appends the rules of all roles that g selects, of those that these select in
 // turn, and so on, each role once.
-func (r *Rules) gather(rules []rbacv1.PolicyRule, c *ClusterRole, names []string, seen map[string]bool) []rbacv1.PolicyRule {
-	for _, name := range names {
-		from := r.cluster[name]
-		if seen[name] || !c.selects(from.Labels) {
+func (r *Rules) gather(rules []rbacv1.PolicyRule, g *gatherer, seen map[string]bool) []rbacv1.PolicyRule {
+	for _, name := range g.parts {
+		if seen[name] {
 			continue
 		}
 		seen[name] = true
-		if from.gathers() {
-			rules = r.gather(rules, from, names, seen)
+		if from := r.gatherers[name]; from != nil {
+			rules = r.gather(rules, from, seen)
 		} else {
-			rules = append(rules, from.Rules...)
+			rules = append(rules, r.cluster[name].Rules...)
 		}
 	}
 	return rules

@@ -2,6 +2,9 @@ package rbac_test
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,4 +81,84 @@ func TestGatheredRules(t *testing.T) {
 	want("after it gathers no more", ": services")
 	r.Reset()
 	want("after all", ": services")
+}
+
+// counted counts the labels that a selector looks at.
+type counted struct {
+	labels.Selector
+	n *int
+}
+
+func (c counted) Matches(set labels.Labels) bool {
+	*c.n++
+	return c.Selector.Matches(set)
+}
+
+// TestChangesOfParts: after a change of one role, the roles that are no parts of aggregated ones are not looked at.
+func TestChangesOfParts(t *testing.T) {
+	r := rbac.New()
+	looked := 0
+	for name, from := range map[string][]string{"admin": {"admin", "edit"}, "edit": {"edit", "view"}, "view": {"view"}} {
+		c := gathering(name, name, from...)
+		for i := range c.Gathers {
+			c.Gathers[i] = counted{c.Gathers[i], &looked}
+		}
+		r.SetClusterRole(c)
+	}
+	for i := range 1000 {
+		r.SetClusterRole(part(fmt.Sprint("other-", i), "", rule("get core things")))
+	}
+	for i := range 10 {
+		looked = 0
+		r.SetClusterRole(part("a", "view", rule(fmt.Sprint("get core pods", i))))
+		if rules, ok := r.OfRole(rbacv1.RoleRef{Kind: "ClusterRole", Name: "admin"}, ""); !ok || len(rules) != 1 || rules[0].Resources[0] != fmt.Sprint("pods", i) {
+			t.Errorf("the rules of admin are %v", rules)
+		}
+		if looked > 20 {
+			t.Fatalf("the labels of %d roles were looked at", looked)
+		}
+	}
+}
+
+// TestGatheredAtRandom: whatever roles change, an aggregated role has the rules of its parts, in order of their names.
+func TestGatheredAtRandom(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	r, have := rbac.New(), map[string]rbac.ClusterRole{}
+	var gather func(c rbac.ClusterRole, seen map[string]bool) (rules []rbacv1.PolicyRule)
+	gather = func(c rbac.ClusterRole, seen map[string]bool) (rules []rbacv1.PolicyRule) {
+		if len(c.Rules) > 0 || len(c.Gathers) == 0 {
+			return c.Rules
+		}
+		for _, name := range slices.Sorted(maps.Keys(have)) {
+			selected := slices.ContainsFunc(c.Gathers, func(s labels.Selector) bool { return s.Matches(have[name].Labels) })
+			if selected && !seen[name] {
+				seen[name] = true
+				rules = append(rules, gather(have[name], seen)...)
+			}
+		}
+		return rules
+	}
+	label := func() string { return string(rune('a' + random.IntN(4))) }
+	for i := range 2000 {
+		name := fmt.Sprint("role-", random.IntN(8))
+		switch random.IntN(4) {
+		case 0:
+			delete(have, name)
+			r.DeleteClusterRole(name)
+		case 1:
+			have[name] = gathering(name, label(), label(), label())
+			r.SetClusterRole(have[name])
+		default:
+			have[name] = part(name, label(), rule(fmt.Sprint("get core pods", i)))
+			r.SetClusterRole(have[name])
+		}
+		for n := range 8 {
+			name := fmt.Sprint("role-", n)
+			c, there := have[name]
+			got, ok := r.OfRole(rbacv1.RoleRef{Kind: "ClusterRole", Name: name}, "")
+			if want := gather(c, map[string]bool{name: true}); ok != there || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("after %d changes %s has the rules %v, want %v", i, name, got, want)
+			}
+		}
+	}
 }

@@ -8,7 +8,8 @@
 //
 // Clients that may write roles and bindings cause the cost: memory in proportion to the text of each object,
 // whatever others refer to it; for a change of a role the processing of its own text, of a binding that of its
-// subjects. A refusal names at most mostMissing missing roles.
+// subjects. The next decision aggregates rules again if the role is a part of aggregated ones: it visits the parts of all of
+// these. For a subject with many bindings it visits their roles. A refusal names at most mostMissing missing roles.
 package rbac
 
 import (
@@ -51,8 +52,9 @@ type Rules struct {
 	found      map[string]*index // by namespace, "" for cluster bindings
 	// cluster are the cluster roles as they were set, gatherers those with an aggregation rule; stale means
 	// that these must be aggregated again.
-	cluster, gatherers map[string]*ClusterRole
-	stale              bool
+	cluster   map[string]*ClusterRole
+	gatherers map[string]*gatherer
+	stale     bool
 }
 
 // index is the rules that the bindings of a namespace grant.
@@ -66,7 +68,7 @@ func New() *Rules {
 	return &Rules{
 		slots: map[key]*slot{}, bindings: map[key]*binding{},
 		found:   map[string]*index{},
-		cluster: map[string]*ClusterRole{}, gatherers: map[string]*ClusterRole{},
+		cluster: map[string]*ClusterRole{}, gatherers: map[string]*gatherer{},
 	}
 }
 
