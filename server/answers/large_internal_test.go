@@ -214,6 +214,7 @@ func TestSlowReadersGiveTheirRoomBack(t *testing.T) {
 		}
 		close(stop)
 		q.End()
+		time.Sleep(time.Minute) // the fast client ends
 	})
 }
 
