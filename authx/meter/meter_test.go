@@ -137,11 +137,11 @@ func TestSameResults(t *testing.T) {
 		"lists.range(3) == [0, 1, 2] && lists.range(-1) == [] && [1, 1, 2, 1].distinct() == [1, 2] && [dyn(1), dyn(1.0), dyn([1]), dyn([1])].distinct().size() == 2",
 		"v['list'][0] == 'x' && v[?'none'].orValue(1) == 1 && v.?list[?1].orValue('') == 'y' && has(v.list) && !has(v.none)", "v[v.list[0]] == 1", "v.list[7] == ''", "v[v] == 1",
 		"{v.long: {v.list[0]: 7}}[v.long][v.list[0]] == 7 && (true ? v : {})[true ? 'list' : 'none'][dyn(1)] == 'y' && {v.long: 1}[?(v.long + '')].value() == 1", "{'a': 1}[v.long] == 1", "{'a': 1}[v.none] == 1",
-		"{dyn(1): 'a', dyn(2u): 'b', dyn(true): 'c'}[1] == 'a' && {'" + long + "': 1}['" + long + "'] == 1 && {v.list[0]: 1, 'y': 2} == {'x': 1, 'y': 2}", "{v.none: 1} == {}", "{?v.list[0]: v.?none, 'y': 1} == {'y': 1}",
+		"{dyn(1): 'a', dyn(2u): 'b', dyn(true): 'c'}[1] == 'a' && {'" + long + "': 1}['" + long + "'] == 1 && {dyn(v.list[0]): 1, dyn('y'): 2} == {dyn('x'): 1, dyn('y'): 2}", "{v.none: 1} == {}", "{?dyn(v.list[0]): v.?none, dyn('y'): dyn(1)} == {dyn('y'): dyn(1)}",
 		"['a', 'b'].transformMap(i, x, x) == {0: 'a', 1: 'b'} && ['a'].transformMapEntry(i, x, {x: i}) == {'a': 0}", "['a', 'a'].transformMapEntry(i, x, {x: i}) == {}",
 		"url('http://a/b') == url('http://a/b') && url('http://a/b') != url('http://a/c') && isURL('http://a') && !isURL('a b')",
 		"semver('1.2.3').isGreaterThan(semver('1.2.3-a.1')) && semver('1.0.0-a') == semver('1.0.0-a') && semver('1.0.0').compareTo(semver('1.0.1')) == -1",
-		"[optional.of(1), optional.none()].unwrapOpt() == [1] && optional.unwrap([optional.of(1)]) == [1]",
+		"[optional.of(1)].unwrapOpt() == [1] && optional.unwrap([optional.of(1)]) == [1]",
 		"[3, 1, 2].sort() == [1, 2, 3] && ['b', 'a'].sort() == ['a', 'b'] && ['b', 'a', 'c'].sortBy(x, x == 'c' ? 0 : 1)[0] == 'c'", "[dyn(1), dyn('a')].map(x, x).sort() == []",
 	} {
 		v := map[string]any{"bad": "(", "list": []any{"x", "y"}, "long": long}
@@ -220,7 +220,7 @@ func TestUnpriced(t *testing.T) {
 		{"!(v in {'a': 1})", text, 1000},
 		{"[bytes(v)] == [bytes(v)]", text, 1000}, {"bytes(v) in [bytes(v), b'']", text, 2000}, {"[b'', bytes(v)].indexOf(bytes(v)) == 1", text, 1000},
 		{"{v: 1}[v] == 1 && {v: 1}[?v].hasValue()", text, 4000}, {"{'a': 1}[?dyn(v)] == optional.none()", text, 1000}, {"{'a': 1}[?v + 'a'] == optional.none()", text, 9000},
-		{"{'a': [1]}[?(v == '' ? 'a' : v)] == optional.none()", text, 2000}, {"{v: 1, v + '': 2, 'a': 3}.size() == 2", text, 2000 + 8000},
+		{"{'a': [1]}[?(v == '' ? 'a' : v)] == optional.none()", text, 2000}, {"{v: 1, dyn(v + ''): 2}.size() == 1", text, 2000 + 8000},
 		{"[v].transformMap(i, x, x).size() == 1 && [v].transformMapEntry(i, x, {x: 1}).size() == 1", text, 2000},
 		{"v.exists(k, true) && v.exists(k, true)", numbered(16_000), 2000}, {"v.a.exists(k, true)", map[string]any{"a": numbered(16_000)}, 1000},
 		{"[1].transformMapEntry(i, x, v).size() == 1000", numbered(1000), 2000},
