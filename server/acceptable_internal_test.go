@@ -40,9 +40,21 @@ func selfMade(t *testing.T, name string, more ...string) tls.Certificate {
 // handshake shakes hands, and returns the authorities that the server names and its error.
 func handshake(t *testing.T, config *tls.Config, shown tls.Certificate) (named []string, err error) {
 	t.Helper()
-	ours, theirs := net.Pipe()
-	defer ours.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // not a pipe: a server that refuses writes while the client still does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer theirs.Close()
+	ours, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
