@@ -112,7 +112,7 @@ func (c *client) putStatus(k kind, key history.Key, version uint64) {
 // holding is the finalizer of objects that wait for their clients.
 const holding = "robust.rowlock.dev/hold"
 
-// vacates makes namespaces with some objects, and deletes them, while others make more objects in them.
+// vacates makes namespaces with some objects, and deletes them, while another client makes more objects in them.
 func (c *client) vacates(ctx context.Context) {
 	const path = "/api/v1/namespaces"
 	for turn := 0; ctx.Err() == nil; turn++ {
@@ -125,34 +125,26 @@ func (c *client) vacates(ctx context.Context) {
 			c.inside([]kind{configMaps, leases}[i%2], ns, fmt.Sprintf("object-%d", i))
 		}
 		late, stop := context.WithCancel(ctx)
-		var makers sync.WaitGroup
-		for i := range lateMakers {
-			m := c.Traffic.client(fmt.Sprintf("%s-late-%d", ns, i), c.proto, false)
-			makers.Go(func() {
-				defer m.http.CloseIdleConnections()
-				m.late(late, ns)
-			})
-		}
+		m := c.Traffic.client(ns+"-late", c.proto, false)
+		var maker sync.WaitGroup
+		maker.Go(func() {
+			defer m.http.CloseIdleConnections()
+			m.late(late, ns)
+		})
 		_, ok := c.until(ctx, admin, http.MethodDelete, path+"/"+ns, "", noBody, history.OK, history.NotFound, history.Conflict)
 		ok = ok && c.absent(path+"/"+ns, path+"/"+ns, "")
 		stop()
-		if makers.Wait(); !ok {
+		if maker.Wait(); !ok {
 			return
 		}
 	}
 }
 
-// lateMakers is the number of clients that make objects in a namespace while it goes.
-const lateMakers = 2
-
 // late makes objects in a namespace until ctx ends. Those that are made before the namespace is gone go with it, and no others are made.
 func (c *client) late(ctx context.Context, ns string) {
 	for ctx.Err() == nil {
 		c.inside(configMaps, ns, "late-"+c.rec.ID())
-		select {
-		case <-ctx.Done():
-		case <-time.After(c.pace / 4):
-		}
+		c.rest(ctx)
 	}
 }
 
