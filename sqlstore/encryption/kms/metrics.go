@@ -105,7 +105,7 @@ func (m *Metrics) Forget(provider string) {
 	m.calls.DeletePartialMatch(labels)
 	m.invalid.DeletePartialMatch(labels)
 	m.cached.DeletePartialMatch(labels)
-	m.saidAt.DeletePartialMatch(labels)
+	m.reportedAt.DeletePartialMatch(labels)
 }
 
 func (m *Metrics) called(provider, method string, code codes.Code, took time.Duration) {
