@@ -88,10 +88,10 @@ func TestLoggedForOperators(t *testing.T) {
 	if code, answer := a.do(t, call{path: "/apis", token: "t0p5ecret"}); code != http.StatusOK || strings.Contains(answer, "flowcontrol") {
 		t.Errorf("flow control is off: %d %s", code, answer)
 	}
-	logged(t, s, "the token webhook does not answer")
+	logged(t, s, "the token webhook failed")
 	log := s.Log()
 	want := [][]string{
-		{"the token webhook does not answer", "flag=--authentication-token-webhook-config-file", kubeconfig},
+		{"the token webhook failed", "flag=--authentication-token-webhook-config-file", kubeconfig},
 		{"mode=0644", "flag=--authentication-token-webhook-config-file", kubeconfig},
 		{`unknown field`, "rules[0].user", "flag=--audit-policy-file", policy},
 		{"line 3 has an empty token", "flag=--token-auth-file", tokens},

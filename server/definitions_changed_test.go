@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,15 +16,17 @@ import (
 )
 
 // meanwhile does something once while a write of an object called "late" is admitted.
-type meanwhile struct{ do func() }
+type meanwhile struct{ do atomic.Pointer[func()] }
 
 func (*meanwhile) Name() string                     { return "Meanwhile" }
 func (*meanwhile) Handles(admission.Operation) bool { return true }
 
 func (m *meanwhile) Validate(_ context.Context, a *admission.Attributes) error {
-	if do := m.do; do != nil && a.Name == "late" {
-		m.do = nil
-		do()
+	if a.Name != "late" {
+		return nil
+	}
+	if do := m.do.Swap(nil); do != nil {
+		(*do)()
 	}
 	return nil
 }
@@ -62,11 +65,11 @@ func TestStorageVersionChangesMeanwhile(t *testing.T) {
 			if verb != "create" {
 				s.Must("POST", fmt.Sprintf(buoys, "v1"), fmt.Sprintf(buoy, "late", "green"))
 			}
-			change.do = func() {
+			change.do.Store(new(func() {
 				s.Must("PATCH", definitionsPath+"/buoys.example.com",
 					`[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 					"Content-Type", "application/json-patch+json")
-			}
+			}))
 			var answer, read metav1.PartialObjectMetadata
 			for _, one := range []struct {
 				text []byte
@@ -89,10 +92,10 @@ func TestDefinitionGoesMeanwhile(t *testing.T) {
 	change := &meanwhile{}
 	s := servertest.Start(t, func(c *server.Config) { c.Plugins = []admission.Plugin{change} })
 	defineBuoys(t, s)
-	change.do = func() {
+	change.do.Store(new(func() {
 		s.Must("DELETE", definitionsPath+"/buoys.example.com", "")
 		servertest.Eventually(t, func() bool { return s.Do("GET", definitionsPath+"/buoys.example.com", "").Code == http.StatusNotFound })
-	}
+	}))
 	if w := s.Do("POST", fmt.Sprintf(buoys, "v1"), fmt.Sprintf(buoy, "late", "red")); w.Code != http.StatusForbidden {
 		t.Errorf("the create ends with %d %s", w.Code, w.Body)
 	}

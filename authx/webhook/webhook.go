@@ -86,7 +86,7 @@ func New(c Config) (*Authorizer, error) {
 	}, nil
 }
 
-// logFailure logs once that the service fails and others decide, since no client may notice.
+// logFailure logs once that the service fails and other authorizers decide, since no client may notice.
 func (c *Config) logFailure() func(error) {
 	if c.Log == nil || c.OnError != authx.NoOpinion {
 		return nil

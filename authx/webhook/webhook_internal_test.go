@@ -242,7 +242,7 @@ func TestFailures(t *testing.T) {
 						t.Fatalf("saw %s, want %s", got, line)
 					}
 				}
-				if got := strings.Count(log.String(), "others decide"); got != map[authx.Decision]int{authx.NoOpinion: 1}[want] {
+				if got := strings.Count(log.String(), "other authorizers decide"); got != map[authx.Decision]int{authx.NoOpinion: 1}[want] {
 					t.Fatalf("the log says %s", log)
 				}
 			})

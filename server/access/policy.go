@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/klauspost/compress/gzip"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -28,8 +29,11 @@ const (
 	autoUpdateNone = "false"
 )
 
-//go:embed policy.json
-var policyFile []byte
+// policyFile is policy.json, compressed.
+//
+//go:generate gzip -9nkf policy.json
+//go:embed policy.json.gz
+var policyFile string
 
 // Policy holds the roles and bindings that every cluster has. All servers of a process with the same release
 // and gates share one.
@@ -103,7 +107,11 @@ type gatedBinding struct {
 
 var readPolicy = sync.OnceValues(func() (*policyDocument, error) {
 	d := &policyDocument{made: map[string]*Policy{}}
-	if err := json.Unmarshal(policyFile, d); err != nil {
+	zr, err := gzip.NewReader(strings.NewReader(policyFile))
+	if err == nil {
+		err = json.NewDecoder(zr).Decode(d)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("default policy: %w", err)
 	}
 	d.gates = d.named()

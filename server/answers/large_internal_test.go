@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
@@ -45,7 +47,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 	large := itemOf(4<<20 - 100) // its resourceVersion comes on top
 	json, yaml := codecs.Form{Type: codecs.JSON}, codecs.Form{Type: codecs.YAML}
 	of := func(user string) *Request {
-		return &Request{R: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Resource: &kinds.Resource{}, Scope: &request.Scope{User: &authx.Identity{Name: user}}}
+		return &Request{R: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Resource: &kinds.Resource{New: func() kinds.Object { return &corev1.ConfigMap{} }}, Scope: &request.Scope{User: &authx.Identity{Name: user}}}
 	}
 	waits := func(user string, as codecs.Form, it *cache.Item) bool {
 		t.Helper()
@@ -163,7 +165,7 @@ func TestSlowReadersGiveTheirRoomBack(t *testing.T) {
 		of := func(user string, rate int) (*Request, *reader) {
 			w := &reader{ResponseWriter: httptest.NewRecorder(), rate: rate, ended: make(chan struct{})}
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
-			return &Request{W: w, R: r, Resource: &kinds.Resource{}, Scope: &request.Scope{User: &authx.Identity{Name: user}}}, w
+			return &Request{W: w, R: r, Resource: &kinds.Resource{New: func() kinds.Object { return &corev1.ConfigMap{} }}, Scope: &request.Scope{User: &authx.Identity{Name: user}}}, w
 		}
 		var clients []*reader
 		var over [3]atomic.Bool
@@ -245,7 +247,7 @@ func TestRoomBeforeConversions(t *testing.T) {
 	defer place.Leave()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	q := &Request{R: httptest.NewRequestWithContext(ended, "GET", "/", nil), Resource: &kinds.Resource{}, Scope: &request.Scope{User: &authx.Identity{Name: "one"}}}
+	q := &Request{R: httptest.NewRequestWithContext(ended, "GET", "/", nil), Resource: &kinds.Resource{New: func() kinds.Object { return &corev1.ConfigMap{} }}, Scope: &request.Scope{User: &authx.Identity{Name: "one"}}}
 	defer q.End()
 	page := &objects.Page{Items: []*cache.Item{itemOf(budget.DefaultBody + 1)}}
 	if err := a.Page(q, codecs.Form{Type: codecs.JSON}, page); !errors.Is(err, context.Canceled) || items.made {

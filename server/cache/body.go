@@ -253,7 +253,7 @@ func (k FormKey) again() bool {
 func (k FormKey) outdates(other FormKey) bool {
 	now, _ := k.For.(*kinds.Resource)
 	was, _ := other.For.(*kinds.Resource)
-	return k.Form == other.Form && now != was && now != nil && was != nil && now.GVR() == was.GVR()
+	return k.Form == other.Form && now != was && now != nil && was != nil && !now.HasGoType() && now.GVR() == was.GVR()
 }
 
 // dropOutdated drops all forms if a new one outdates any of them. Those that are in use are made again.
