@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,7 @@ func TestLargeObjects(t *testing.T) {
 				url = "sqlite:" + filepath.Join(s.DataDir, "rowlock.db")
 			}
 			revision := largeVersion(t, want(t, a, http.StatusOK, http.MethodGet, larges+"/made", "", ""))
+			eventually(t, "the backup of it", func() bool { return backedUp(t, a) >= number(t, revision) })
 			if err := s.Stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -257,6 +259,27 @@ func largeBounds(t *testing.T, a *api, largest int) {
 	refused(want(t, a, 413, "POST", larges, "application/json", small+strings.Repeat(" ", 2*largest-len(small)+1)), 2*largest)
 	want(t, a, 201, "POST", larges, "application/json", small+strings.Repeat(" ", 2*largest-len(small)))
 	want(t, a, 200, "DELETE", larges+"/padded", "", "")
+}
+
+func number(t *testing.T, revision string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(revision, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// backedUp returns the last revision that the backup has, or 0.
+func backedUp(t *testing.T, a *api) int64 {
+	t.Helper()
+	var revision float64
+	for line := range strings.Lines(string(want(t, a, http.StatusOK, http.MethodGet, "/metrics", "", ""))) {
+		if _, err := fmt.Sscanf(line, "rowlock_backup_revision %g", &revision); err == nil {
+			return int64(revision)
+		}
+	}
+	return 0
 }
 
 // copyLarge copies everything into another server.

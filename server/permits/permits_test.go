@@ -177,8 +177,9 @@ func TestOfServer(t *testing.T) {
 		`server/admission/plugins/reader.go: "admission"`,
 		`server/admission/plugins/reader.go: "the life of namespaces"`,
 		`server/controllers/migrations/migrations.go: "storage migrations"`,
+		`server/objects/restore.go: "objects whose definition has changed"`,
 		`server/writes/labels.go: "the labels of namespaces"`,
-		`server/writes/orphan.go: "new objects whose namespace is gone"`,
+		`server/writes/orphan.go: "new objects whose namespace or definition is gone"`,
 	}
 	var got []string
 	root := filepath.Join("..", "..")
