@@ -157,8 +157,8 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// refusal is an error about a certificate, of which it keeps nothing: those of package x509 keep all of it, and strangers
-// choose what is in it.
+// refusal is an error about a certificate. It does not refer to the certificate, whose contents the client chooses, as
+// errors of package x509 do.
 type refusal struct {
 	text    string
 	expired bool

@@ -20,8 +20,8 @@ var forOrphans = permits.OfServer("new objects whose namespace or definition is 
 const undoFor = 10 * time.Second
 
 // undoOrphan deletes a new object again, and returns why, if its namespace or its definition had been deleted before the object was
-// stored, or if the definition has begun to remove its objects since the request came. Admission looks for the namespace before webhooks are called, and does not
-// wait for the writes of other servers; when a commit returns, the cache has all earlier writes.
+// stored, or if the definition has begun to remove its objects since the request came. Admission looks for the namespace before
+// webhooks are called, and does not wait for the writes of other servers; when a commit returns, the cache has all earlier writes.
 func (w *Writer) undoOrphan(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object) error {
 	why := w.orphaned(req, item)
 	if why == nil {

@@ -37,7 +37,7 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: it is %+v, %v; want %+v", form, it, err, want)
 		}
 	}
-	// An event, the beginning of another, and what is no event.
+	// A whole event, a truncated one, and bytes that are not an event.
 	event, err := (&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: []byte(message)}}).Marshal()
 	if err != nil {
 		t.Fatal(err)

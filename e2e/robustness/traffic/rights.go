@@ -195,7 +195,7 @@ func (c *client) revoke(ctx context.Context, admin *client, s *subject) bool {
 	return revoked
 }
 
-// forget deletes what is left of the subject.
+// forget deletes the account, Secret, binding and role of the subject that remain.
 func (c *client) forget(ctx context.Context, admin *client, s *subject) {
 	for _, path := range []string{redAccounts, redSecrets, rolesPath + "rolebindings", s.roles} {
 		c.must(ctx, admin, http.MethodDelete, path+"/"+s.account, "", http.StatusOK, http.StatusNotFound)

@@ -247,7 +247,7 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 	}
 }
 
-// event reads an event, in JSON. With an error it returns what is left of the answer.
+// event reads the next event of a watch, as JSON. If the stream ends within an event, it returns the rest with the error.
 func (w *watcher) event(r *bufio.Reader) ([]byte, error) {
 	if w.form == history.Protobuf {
 		return protobufLine(r)
