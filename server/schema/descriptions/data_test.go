@@ -2,6 +2,7 @@ package descriptions
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"flag"
 	"fmt"
@@ -110,7 +111,8 @@ func data(t *testing.T, types map[string]reflect.Type) string {
 	}
 	documented := map[string]described{}
 	for name, typ := range types {
-		if doc, ok := reflect.Zero(typ).Interface().(interface{ SwaggerDoc() map[string]string }); ok && needed[name] {
+		by := cmp.Or(types[describing(name, typ)], typ)
+		if doc, ok := reflect.Zero(by).Interface().(interface{ SwaggerDoc() map[string]string }); ok && needed[name] {
 			d := described{fields: maps.Clone(doc.SwaggerDoc())}
 			d.text = d.fields[""]
 			delete(d.fields, "")

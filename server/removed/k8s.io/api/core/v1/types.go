@@ -5,6 +5,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/server/removed/deepcopy"
 )
 
 // PodStatusResult is the status of a Pod in an object of its own, as node agents once returned it.
@@ -14,13 +16,5 @@ type PodStatusResult struct {
 	Status            corev1.PodStatus `json:"status,omitempty" protobuf:"bytes,2,opt,name=status"`
 }
 
-// DeepCopyObject is a copy of m.
-func (m *PodStatusResult) DeepCopyObject() runtime.Object {
-	if m == nil {
-		return nil
-	}
-	out := &PodStatusResult{TypeMeta: m.TypeMeta}
-	m.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	m.Status.DeepCopyInto(&out.Status)
-	return out
-}
+// DeepCopyObject returns a copy of m.
+func (m *PodStatusResult) DeepCopyObject() runtime.Object { return deepcopy.Object(m) }
