@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -21,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // Config configures discovery. All fields but Address and Services are required.
@@ -153,7 +153,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !Serves(r.URL.Path):
 		http.NotFound(w, r)
 	case parts[0] == "version" && len(parts) > 1:
-		h.notFound(w, r)
+		h.config.Fail(w, r, status.NoResource())
 	case parts[0] == "version":
 		h.serveVersion(w, r)
 	case parts[0] == "api" && len(parts) == 1:
@@ -180,7 +180,7 @@ func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d
 	case doc == nil && (custom || !here):
 		http.NotFound(w, r)
 	case doc == nil:
-		h.notFound(w, r)
+		h.config.Fail(w, r, status.NoResource())
 	case custom:
 		h.serve(w, r, doc, h.types, false)
 	default:
@@ -191,7 +191,7 @@ func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d
 // serveRoot answers with all groups in one document where the client takes that.
 func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggregated, plain *document, route bool) {
 	if route && r.Method != http.MethodGet {
-		h.notAllowed(w, r)
+		h.config.Fail(w, r, status.NotAllowed())
 		return
 	}
 	if h.config.Single {
@@ -231,7 +231,7 @@ func (h *Handler) aggregatedForm(_ string, as schema.GroupVersionKind) bool {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, doc *document, types []string, route bool) {
 	if route {
 		if r.Method != http.MethodGet {
-			h.notAllowed(w, r)
+			h.config.Fail(w, r, status.NotAllowed())
 			return
 		}
 		if err := codecs.Acceptable(r, types); err != nil {
@@ -263,20 +263,4 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, doc *document, f
 		w.Header().Add("Vary", "Accept-Encoding")
 	}
 	_, _ = w.Write(b) // the client has disconnected
-}
-
-func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
-	h.config.Fail(w, r, bare(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"))
-}
-
-func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request) {
-	h.config.Fail(w, r, bare(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
-		"the server does not allow this method on the requested resource"))
-}
-
-// bare returns an error about a route rather than an object.
-func bare(code int32, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
-	}}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // encodeVersion indents the document, because people read it.
@@ -21,7 +22,7 @@ func encodeVersion(v version.Info) ([]byte, error) {
 
 func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
-		h.notAllowed(w, r)
+		h.config.Fail(w, r, status.NotAllowed())
 		return
 	}
 	if err := codecs.Acceptable(r, []string{codecs.JSON}); err != nil {
