@@ -40,7 +40,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 	return []step{
 		{"scope", filters.Scope(c.Clock)},
 		{"remote", filters.Remote(s.Ready, s.aggregated.Mark)},
-		{"metrics", s.Metrics.Filter},
+		{"metrics", filters.Measure(s.Metrics.Began, s.Metrics.Returned)},
 		{"trace", filters.Trace(c.Tracer)},
 		{"access log", filters.AccessLog(c.Log, health.Serves)},
 		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
@@ -53,13 +53,13 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer, Encode: s.Cache.JSON().Encode}, c.Log)},
 		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
-		{"authenticate", filters.Authenticate(filters.TracedAuthenticator(c.Tracer, s.Metrics.Authenticator(who)), c.Log, s.fail)},
+		{"authenticate", filters.Authenticate(who, s.Metrics.Authenticated, c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
 		{"impersonate", filters.Impersonate(c.Authorizer, filters.Impersonation{Constrained: c.Feature("ConstrainedImpersonation"), Unnamed: c.Release.Has(release.BadRequests)}, c.Log, s.fail)},
 		{"around", filters.Around(c.Around)},
 		{"long selectors", selectors.Filter},
 		{"in flight", inFlight.Filter},
-		{"authorize", filters.Authorize(filters.TracedAuthorizer(c.Tracer, s.Metrics.Authorizer(c.Authorizer)), c.Log, s.fail)},
+		{"authorize", filters.Authorize(c.Authorizer, s.Metrics.Authorized, c.Log, s.fail)},
 		{"revoked", s.revoked.Filter},
 	}
 }

@@ -86,7 +86,7 @@ func TestAuditStages(t *testing.T) {
 		aborted := func() (aborted bool) {
 			defer func() { aborted = recover() == http.ErrAbortHandler }()
 			w = serve(httptest.NewRequest("GET", tc.path, nil), tc.last,
-				filters.Recover(quiet, func() {}), filters.Audit(a, filters.Audited{Objects: func(i *request.Info) bool { return i.IsResource }}, quiet), filters.Authenticate(known{tc.bad}, quiet, fail), filters.AuditReceived(a))
+				filters.Recover(quiet, func() {}), filters.Audit(a, filters.Audited{Objects: func(i *request.Info) bool { return i.IsResource }}, quiet), filters.Authenticate(known{tc.bad}, nil, quiet, fail), filters.AuditReceived(a))
 			return false
 		}()
 		if aborted != (tc.name == "panic in a watch") || !aborted && w.Code != tc.code {
@@ -121,7 +121,7 @@ func TestAuditShows(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"hidden":1}`)
 		}
-		w := serve(httptest.NewRequest("GET", "/apis/g/v1/things/x", nil), answer, filters.Audit(a, filters.Audited{Objects: func(i *request.Info) bool { return i.IsResource }}, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+		w := serve(httptest.NewRequest("GET", "/apis/g/v1/things/x", nil), answer, filters.Audit(a, filters.Audited{Objects: func(i *request.Info) bool { return i.IsResource }}, quiet), filters.Authenticate(known{}, nil, quiet, fail), filters.AuditReceived(a))
 		if !strings.Contains(w.Body.String(), "hidden") || !strings.Contains(sink.all, "ResponseComplete") || strings.Contains(sink.all, "hidden") != want {
 			t.Errorf("%s: %s %s", level, w.Body, sink.all)
 		}
@@ -158,7 +158,7 @@ func TestAuditConversion(t *testing.T) {
 			serve(httptest.NewRequest("GET", "/api/v1/pods", nil), func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/yaml")
 				_, _ = w.Write(make([]byte, size))
-			}, filter, filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+			}, filter, filters.Authenticate(known{}, nil, quiet, fail), filters.AuditReceived(a))
 		}
 		if strings.Count(sink.all, tc.event) != 2 || strings.Contains(sink.all, tc.lacks) || strings.Count(logged.String(), "lacks its response object") != tc.logged {
 			t.Errorf("%s: %s\n%s", name, sink.all, logged)
@@ -210,7 +210,7 @@ func TestAuditRoom(t *testing.T) {
 				w.Header().Set("Content-Type", tc.mediaType)
 				w.Header().Set("Content-Encoding", tc.encoding)
 				_, _ = io.WriteString(w, tc.body)
-			}, filters.Audit(a, forms, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+			}, filters.Audit(a, forms, quiet), filters.Authenticate(known{}, nil, quiet, fail), filters.AuditReceived(a))
 			recorded, marked := strings.Contains(sink.all, `"responseObject":{"a`), strings.Contains(sink.all, `"audit.k8s.io/truncated":"true"`)
 			if recorded != (short == 0) || marked != (short == 1) {
 				t.Errorf("%s with room for %d bytes but %d: recorded %t, truncated %t", name, tc.room, short, recorded, marked)
@@ -237,7 +237,7 @@ func TestAuditDeadline(t *testing.T) {
 		_, _ = io.WriteString(w, `{"too":"late"}`)
 	}
 	w := serve(httptest.NewRequest("GET", "/api/v1/pods?timeout=1ms", nil), late, filters.Audit(a, filters.Audited{Objects: func(*request.Info) bool { return true }}, quiet),
-		filters.Deadline(time.Minute, fail), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+		filters.Deadline(time.Minute, fail), filters.Authenticate(known{}, nil, quiet, fail), filters.AuditReceived(a))
 	const want = `"responseObject":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}`
 	if w.Code != http.StatusGatewayTimeout || !strings.Contains(sink.all, want) || !strings.Contains(sink.all, `"details":{},"code":504},"responseObject"`) || strings.Contains(sink.all, "late") {
 		t.Errorf("%d %s", w.Code, sink.all)
@@ -267,7 +267,7 @@ func TestAuditHijack(t *testing.T) {
 	ended := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(ended)
-		filters.Scope(time.Now)(filters.Audit(a, filters.Audited{}, quiet)(filters.Authenticate(known{}, quiet, fail)(filters.AuditReceived(a)(http.HandlerFunc(exec))))).ServeHTTP(w, r)
+		filters.Scope(time.Now)(filters.Audit(a, filters.Audited{}, quiet)(filters.Authenticate(known{}, nil, quiet, fail)(filters.AuditReceived(a)(http.HandlerFunc(exec))))).ServeHTTP(w, r)
 	}))
 	defer srv.Close()
 	resp, err := http.Get(srv.URL + "/api/v1/namespaces/a/pods/p/exec")

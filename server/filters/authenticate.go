@@ -4,28 +4,52 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/tracing"
 )
 
 // Authenticate authenticates the user. It answers 401 to a bad credential, or to none if anonymous requests are not allowed.
-// It removes credentials from the request. Each request that passes has a user with a name.
-func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
+// It removes credentials from the request. Each request that passes has a user with a name. measure takes each result, and how
+// long it took; it may be nil.
+func Authenticate(a authx.Authenticator, measure MeasureAuthentication, log *slog.Logger, fail Fail) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if authenticated(a, log, fail, w, r) {
+			if authenticated(a, measure, log, fail, w, r) {
 				next.ServeHTTP(w, r)
 			}
 		})
 	}
 }
 
-// authenticated reports whether the user is authenticated. If not, it answers 401, or 429 if the authenticator has no room.
-func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
+// MeasureAuthentication takes the result of an authenticator.
+type MeasureAuthentication func(who *authx.Authenticated, mine bool, err error, took time.Duration)
+
+// authenticate calls an authenticator, in a span of the request's trace.
+func authenticate(a authx.Authenticator, measure MeasureAuthentication, r *http.Request) (*authx.Authenticated, bool, error) {
+	ctx, span := tracing.Start(r.Context(), "authentication")
+	defer span.End()
+	if span.On() {
+		r = r.WithContext(ctx) // headers are the same in both
+	}
+	began := time.Now()
 	who, mine, err := a.Authenticate(r)
+	if measure != nil {
+		measure(who, mine, err, time.Since(began))
+	}
+	if err != nil {
+		span.Fail()
+	}
+	return who, mine, err
+}
+
+// authenticated reports whether the user is authenticated. If not, it answers 401, or 429 if the authenticator has no room.
+func authenticated(a authx.Authenticator, measure MeasureAuthentication, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
+	who, mine, err := authenticate(a, measure, r)
 	r.Header.Del("Authorization")
 	if errors.Is(err, authx.ErrBusy) {
 		log.Debug("authentication refused: too many at once", "error", err, "from", r.RemoteAddr)

@@ -1,14 +1,17 @@
 package filters
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/tracing"
 )
 
 // Attributes returns the attributes of a request for an authorizer.
@@ -44,29 +47,48 @@ func attributes(s *request.Scope, selected bool) *authx.Attributes {
 	return a
 }
 
+// MeasureAuthorization takes a decision of an authorizer.
+type MeasureAuthorization func(d authx.Decision, err error, took time.Duration)
+
 // Authorize passes a request that an authorizer allows. If none does, it answers 500 if one of them failed, and else 403.
-func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
+// measure takes each decision, and how long it took; it may be nil.
+func Authorize(z authx.Authorizer, measure MeasureAuthorization, log *slog.Logger, fail Fail) Filter {
 	failed := &ratelog.Line{} // clients can cause any number of failures
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if authorized(z, log, failed, fail, w, r) {
+			if authorized(z, measure, log, failed, fail, w, r) {
 				next.ServeHTTP(w, r)
 			}
 		})
 	}
 }
 
+// authorize calls an authorizer, in a span of the request's trace.
+func authorize(ctx context.Context, z authx.Authorizer, measure MeasureAuthorization, a *authx.Attributes) (permits.Permit, string, error) {
+	ctx, span := tracing.Start(ctx, "authorization")
+	defer span.End()
+	began := time.Now()
+	p, d, reason, err := permits.Decide(ctx, z, a)
+	if measure != nil {
+		measure(d, err, time.Since(began))
+	}
+	if err != nil {
+		span.Fail()
+	}
+	return p, reason, err
+}
+
 // authorized reports whether the request is allowed, and answers it if not.
-func authorized(z authx.Authorizer, log *slog.Logger, failed *ratelog.Line, fail Fail, w http.ResponseWriter, r *http.Request) bool {
+func authorized(z authx.Authorizer, measure MeasureAuthorization, log *slog.Logger, failed *ratelog.Line, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
 	a := Attributes(s)
 	if getsFirst(s.Info) {
 		a.Verb = "get"
 	}
-	p, reason, err := permits.Authorize(r.Context(), z, a)
+	p, reason, err := authorize(r.Context(), z, measure, a)
 	if p.Valid() && a.Verb != s.Info.Verb {
 		a.Verb = s.Info.Verb
-		p, reason, err = permits.Authorize(r.Context(), z, a)
+		p, reason, err = authorize(r.Context(), z, measure, a)
 	}
 	if p.Valid() {
 		s.Permit = p

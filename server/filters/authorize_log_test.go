@@ -19,7 +19,7 @@ func TestAuthorizeLog(t *testing.T) {
 	down := authorizer(func(*authx.Attributes) (authx.Decision, string, error) {
 		return authx.Deny, "", errors.New("the service is down")
 	})
-	f := filters.Authorize(down, slog.New(slog.NewTextHandler(&out, nil)), fail)
+	f := filters.Authorize(down, nil, slog.New(slog.NewTextHandler(&out, nil)), fail)
 	for range 50 {
 		if w := serve(httptest.NewRequest("GET", "/version", nil), ok, as(&authx.Identity{Name: authx.Anonymous}), f); w.Code != 500 {
 			t.Fatal(w.Code)

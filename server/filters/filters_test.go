@@ -91,7 +91,7 @@ func TestAuthenticate(t *testing.T) {
 	} {
 		reached := false
 		a := authenticator(func() (*authx.Authenticated, bool, error) { return c.who, true, c.err })
-		w := serve(httptest.NewRequest("GET", "/", nil), func(http.ResponseWriter, *http.Request) { reached = true }, filters.Authenticate(a, quiet, fail))
+		w := serve(httptest.NewRequest("GET", "/", nil), func(http.ResponseWriter, *http.Request) { reached = true }, filters.Authenticate(a, nil, quiet, fail))
 		if w.Code != c.code || reached != (c.code == 200) || (w.Header().Get("Retry-After") != "") != (c.code == 429) {
 			t.Errorf("%s: %d, reached %v, %v", c.name, w.Code, reached, w.Header())
 		}
@@ -116,7 +116,7 @@ func TestAuthorize(t *testing.T) {
 		{"/metrics", authx.NoOpinion, "", errors.New("down"), 500, ""},
 	} {
 		z := authorizer(func(*authx.Attributes) (authx.Decision, string, error) { return c.decision, c.reason, c.err })
-		w := serve(httptest.NewRequest("GET", c.url, nil), ok, as(fay), filters.Authorize(z, quiet, fail))
+		w := serve(httptest.NewRequest("GET", c.url, nil), ok, as(fay), filters.Authorize(z, nil, quiet, fail))
 		if w.Code != c.code {
 			t.Errorf("%s: %d, want %d", c.url, w.Code, c.code)
 		}
@@ -153,7 +153,7 @@ func TestAuthorizeWatchOfOne(t *testing.T) {
 			}
 			return authx.NoOpinion, "", nil
 		})
-		w := serve(httptest.NewRequest("GET", c.url, nil), ok, as(&authx.Identity{Name: "fay"}), filters.Authorize(z, quiet, fail))
+		w := serve(httptest.NewRequest("GET", c.url, nil), ok, as(&authx.Identity{Name: "fay"}), filters.Authorize(z, nil, quiet, fail))
 		if got := strings.Join(asked, ","); w.Code != c.code || got != c.asked {
 			t.Errorf("%s with %q: %d after asking %q, want %d after %q", c.url, c.may, w.Code, got, c.code, c.asked)
 		}

@@ -73,7 +73,7 @@ func TestOutlive(t *testing.T) {
 				}()
 				serve(httptest.NewRequest("GET", "/api/v1/pods?watch=1", nil), last,
 					filters.AccessLog(log, func(string) bool { return false }), filters.Recover(quiet, func() { oops++ }),
-					filters.EndWith(t.Context(), 0), filters.Audit(a, filters.Audited{}, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a), panics)
+					filters.EndWith(t.Context(), 0), filters.Audit(a, filters.Audited{}, quiet), filters.Authenticate(known{}, nil, quiet, fail), filters.AuditReceived(a), panics)
 			}()
 			if begun != 1 || !slices.Equal(sink.seen, started) || logged.Len() > 0 || ctx.Err() != nil {
 				t.Errorf("before the end: begun %d, %q, %s, %v", begun, sink.seen, logged, ctx.Err())

@@ -89,8 +89,8 @@ func TestRevoked(t *testing.T) {
 				}
 				open.Store(true)
 				go func() {
-					serve(r, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, filters.EndWith(ctx, 0), filters.Authenticate(user, quiet, fail),
-						filters.Impersonate(z, filters.Impersonation{Constrained: constrained}, quiet, fail), filters.Authorize(z, quiet, fail), revoked.Filter)
+					serve(r, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, filters.EndWith(ctx, 0), filters.Authenticate(user, nil, quiet, fail),
+						filters.Impersonate(z, filters.Impersonation{Constrained: constrained}, quiet, fail), filters.Authorize(z, nil, quiet, fail), revoked.Filter)
 					open.Store(false)
 				}()
 				time.Sleep(10 * time.Minute)
@@ -154,7 +154,7 @@ func TestRevokedInSpiteOfOthers(t *testing.T) {
 				go func() {
 					defer open[user].Add(-1)
 					serve(httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/pods?watch=1", nil), func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-						filters.EndWith(ctx, 0), filters.Authenticate(who, quiet, fail), all.Filter)
+						filters.EndWith(ctx, 0), filters.Authenticate(who, nil, quiet, fail), all.Filter)
 				}()
 			}
 			time.Sleep(time.Hour)

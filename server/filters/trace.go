@@ -1,11 +1,9 @@
 package filters
 
 import (
-	"context"
 	"net"
 	"net/http"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/tracing"
 )
@@ -90,48 +88,3 @@ func spanName(method string, i *request.Info) string {
 
 // maxSpanName bounds the name of a span, as a client may name any resource.
 const maxSpanName = 512
-
-// TracedAuthenticator returns a with a span for each traced request.
-func TracedAuthenticator(t *tracing.Tracer, a authx.Authenticator) authx.Authenticator {
-	if t == nil {
-		return a
-	}
-	return tracedAuthenticator{a}
-}
-
-type tracedAuthenticator struct{ authx.Authenticator }
-
-// Authenticate implements authx.Authenticator.
-func (a tracedAuthenticator) Authenticate(r *http.Request) (*authx.Authenticated, bool, error) {
-	ctx, span := tracing.Start(r.Context(), "authentication")
-	if !span.On() {
-		return a.Authenticator.Authenticate(r)
-	}
-	defer span.End()
-	who, mine, err := a.Authenticator.Authenticate(r.WithContext(ctx)) // headers are the same in both
-	if err != nil {
-		span.Fail()
-	}
-	return who, mine, err
-}
-
-// TracedAuthorizer is z with a span for each traced request.
-func TracedAuthorizer(t *tracing.Tracer, z authx.Authorizer) authx.Authorizer {
-	if t == nil {
-		return z
-	}
-	return tracedAuthorizer{z}
-}
-
-type tracedAuthorizer struct{ authx.Authorizer }
-
-// Authorize implements authx.Authorizer.
-func (z tracedAuthorizer) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
-	ctx, span := tracing.Start(ctx, "authorization")
-	defer span.End()
-	decision, reason, err := z.Authorizer.Authorize(ctx, a)
-	if err != nil {
-		span.Fail()
-	}
-	return decision, reason, err
-}

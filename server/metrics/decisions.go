@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"context"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,57 +65,32 @@ func (d *decisions) parts() []prometheus.Collector {
 	return []prometheus.Collector{d.attempts, d.attemptTime, d.users, d.asked, d.askTime, d.steps, d.plugins}
 }
 
-// Authenticator measures another.
-func (m *Metrics) Authenticator(a authx.Authenticator) authx.Authenticator {
-	return measuredAuthenticator{a, m.decisions}
-}
-
-type measuredAuthenticator struct {
-	authx.Authenticator
-	d *decisions
-}
-
-// Authenticate implements authx.Authenticator.
-func (a measuredAuthenticator) Authenticate(r *http.Request) (*authx.Authenticated, bool, error) {
-	began := time.Now()
-	who, mine, err := a.Authenticator.Authenticate(r)
-	result := &a.d.failed
+// Authenticated counts and measures an authentication.
+func (m *Metrics) Authenticated(who *authx.Authenticated, mine bool, err error, took time.Duration) {
+	d := m.decisions
+	result := &d.failed
 	switch {
 	case err != nil:
-		result = &a.d.erred
+		result = &d.erred
 	case mine && who.HasName():
-		result = &a.d.succeeded
-		a.d.user(compress(who.Identity.Name)).Inc()
+		result = &d.succeeded
+		d.user(compress(who.Identity.Name)).Inc()
 	}
-	result.Observe(time.Since(began))
-	return who, mine, err
+	result.Observe(took)
 }
 
-// Authorizer measures another.
-func (m *Metrics) Authorizer(z authx.Authorizer) authx.Authorizer {
-	return measuredAuthorizer{z, m.decisions}
-}
-
-type measuredAuthorizer struct {
-	authx.Authorizer
-	d *decisions
-}
-
-// Authorize implements authx.Authorizer.
-func (z measuredAuthorizer) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
-	began := time.Now()
-	decision, reason, err := z.Authorizer.Authorize(ctx, a)
-	result := &z.d.undecided
+// Authorized counts and measures an authorization.
+func (m *Metrics) Authorized(decision authx.Decision, err error, took time.Duration) {
+	result := &m.decisions.undecided
 	switch {
 	case decision == authx.Allow:
-		result = &z.d.allowed
+		result = &m.decisions.allowed
 	case err != nil:
-		result = &z.d.unclear
+		result = &m.decisions.unclear
 	case decision == authx.Deny:
-		result = &z.d.denied
+		result = &m.decisions.denied
 	}
-	result.Observe(time.Since(began))
-	return decision, reason, err
+	result.Observe(took)
 }
 
 // outcome is one result of a decision: how often, and how long it took.

@@ -211,21 +211,18 @@ func (m *Metrics) Refused(mutating bool) {
 	m.refused.WithLabelValues(kind).Inc()
 }
 
-// Filter counts and measures requests. It is the filter after filters.Scope.
-func (m *Metrics) Filter(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var lasting prometheus.Gauge
-		if filters.LongRunning(request.From(r.Context()).Info) {
-			lasting = m.lasting(r)
-			lasting.Inc()
-		}
-		defer m.returned(w, r, lasting)
-		next.ServeHTTP(w, r)
-	})
+// Began counts a request that lasts, and returns its gauge; nil for another one.
+func (m *Metrics) Began(r *http.Request) prometheus.Gauge {
+	if !filters.LongRunning(request.From(r.Context()).Info) {
+		return nil
+	}
+	lasting := m.lasting(r)
+	lasting.Inc()
+	return lasting
 }
 
-// returned counts a request whose handler has returned, or has that done at its end.
-func (m *Metrics) returned(w http.ResponseWriter, r *http.Request, lasting prometheus.Gauge) {
+// Returned counts and measures a request whose handler has returned, or has that done at its end. lasting is the result of Began.
+func (m *Metrics) Returned(w http.ResponseWriter, r *http.Request, lasting prometheus.Gauge) {
 	scope := request.From(r.Context())
 	rec, _ := w.(*filters.Recorder)
 	code := http.StatusOK

@@ -53,12 +53,18 @@ func (p Permit) Valid() bool { return p.valid }
 // Authorize calls an authorizer. The permit is valid if the authorizer allows the request; err is
 // its error, whatever it decided.
 func Authorize(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit, reason string, err error) {
-	d, reason, err := z.Authorize(ctx, a)
+	p, _, reason, err = Decide(ctx, z, a)
+	return p, reason, err
+}
+
+// Decide is Authorize that also returns the decision.
+func Decide(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit, d authx.Decision, reason string, err error) {
+	d, reason, err = z.Authorize(ctx, a)
 	if d != authx.Allow {
-		return Permit{}, reason, err
+		return Permit{}, d, reason, err
 	}
 	if !a.ResourceRequest {
-		return Permit{valid: true, verb: a.Verb}, reason, err // paths hold nothing that is stored
+		return Permit{valid: true, verb: a.Verb}, d, reason, err // paths hold nothing that is stored
 	}
 	p = Permit{
 		valid: true, collective: collective(a.Verb), effects: direct[a.Verb].effects,
@@ -71,7 +77,7 @@ func Authorize(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p 
 	if p.subresource != "" || p.resource == "bindings" {
 		p.actions = actions[endpoint{p.group, p.resource, p.subresource}]
 	}
-	return p, reason, err
+	return p, d, reason, err
 }
 
 // collective returns the verbs of requests without a name. With one they are
