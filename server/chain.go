@@ -123,9 +123,13 @@ func (s *Server) refuseDraining() filters.Filter {
 // route serves a request that has passed all filters.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	info := request.From(r.Context()).Info
-	if service := s.aggregated.Serves(info); service != nil {
-		s.proxy.Serve(w, r, service)
-	} else if info.IsResource {
+	if !info.Local {
+		if service := s.aggregated.Serves(info); service != nil {
+			s.proxy.Serve(w, r, service)
+			return
+		}
+	}
+	if info.IsResource {
 		s.Verbs.ServeHTTP(w, r)
 	} else {
 		s.routePath(w, r)

@@ -71,14 +71,17 @@ func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
 	return services.Remote(schema.GroupVersion{Group: group, Version: version})
 }
 
-// Mark records in the request that another server answers it. While APIServices cannot be read, any request may
+// Mark records in the request whether another server answers it. While APIServices cannot be read, any request may
 // be one of those: its handler calls Serves, and fails after the filters that record and count failures.
 func (a *Aggregator) Mark(i *request.Info, h http.Header) {
 	var s *apiregistrationv1.APIService
-	if cache.Try(func() { s = a.Serves(i) }) != nil {
+	switch unread := cache.Try(func() { s = a.Serves(i) }); {
+	case unread != nil:
 		i.Remote = true
-	} else if s != nil {
+	case s != nil:
 		i.Remote, i.Upgrade = true, relay.Upgrades(h)
+	default:
+		i.Local = true
 	}
 }
 

@@ -39,8 +39,9 @@ type Info struct {
 	Query url.Values // nil without a query
 
 	// Remote: another server serves the group version. Upgrade: and the client wants to
-	// switch this connection to another protocol. The server sets them, not Parse.
-	Remote, Upgrade bool
+	// switch this connection to another protocol. Local: no other server serves it. The server sets
+	// them, not Parse; while it starts, it sets none.
+	Remote, Upgrade, Local bool
 
 	fields parsed[fields.Selector]
 	labels parsed[labels.Selector]
