@@ -48,7 +48,7 @@ import (
 type Writer struct {
 	Objects    *objects.Store
 	Owner      Owner
-	Admission  Admission
+	Admission  *admission.Chain
 	Authorizer authx.Authorizer // of creates by update and of deletes unread
 	Clock      func() time.Time
 	Log        *slog.Logger
@@ -75,13 +75,6 @@ type Owner interface {
 	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (merged kinds.Object, clean bool, err error)
 	// ApplyScale merges a patch of a Scale into that of live, and returns it with the managed fields of live.
 	ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (*autoscalingv1.Scale, []metav1.ManagedFieldsEntry, error)
-}
-
-// Admission admits writes; admission.Chain implements it.
-type Admission interface {
-	// Admit may change the object; Validate only reads it.
-	Admit(ctx context.Context, a *admission.Attributes) error
-	Validate(ctx context.Context, a *admission.Attributes) error
 }
 
 // stageSteps are the steps of a write's budget that preparing, validating and advising take, each. Their cost

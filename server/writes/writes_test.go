@@ -70,13 +70,19 @@ func newDeskOn(t *testing.T, driver sqlstore.Driver) *desk {
 	})
 	d := &desk{t: t, catalogue: catalogue, cache: c, store: store}
 	d.Writer = &writes.Writer{
-		Objects: objects.New(catalogue, store, c), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
+		Objects: objects.New(catalogue, store, c), Owner: owner{}, Admission: admission.NewChain(d), Authorizer: authx.AlwaysAllow{},
 		Clock: func() time.Time { return noon }, AnyNamespace: true,
 	}
 	return d
 }
 
-// Admit implements writes.Admission.
+// Name implements admission.Plugin.
+func (d *desk) Name() string { return "desk" }
+
+// Handles implements admission.Plugin.
+func (d *desk) Handles(admission.Operation) bool { return true }
+
+// Admit implements admission.Mutator.
 func (d *desk) Admit(_ context.Context, a *admission.Attributes) error {
 	d.asked = append(d.asked, fmt.Sprintf("admit %s %s/%s", a.Operation, a.Namespace, a.Name))
 	if d.change != nil {
@@ -85,7 +91,7 @@ func (d *desk) Admit(_ context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// Validate implements writes.Admission.
+// Validate implements admission.Validator.
 func (d *desk) Validate(_ context.Context, a *admission.Attributes) error {
 	d.asked = append(d.asked, fmt.Sprintf("validate %s %s/%s", a.Operation, a.Namespace, a.Name))
 	if d.refuse != nil {
