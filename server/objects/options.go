@@ -2,7 +2,7 @@ package objects
 
 import (
 	"errors"
-	"slices"
+	"fmt"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/cache/shard"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -64,18 +65,63 @@ func badVersion(err error) error {
 	return apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
 
-// LookCloser makes the filter of a custom resource distinguish the requested version of an object from the
-// stored one.
-func (o *ListOptions) LookCloser(r *kinds.Resource) {
-	if !r.WorksAsServed() {
-		return
+// Select makes the filter of the selectors for a resource, and drops those that it replaces.
+func (o *ListOptions) Select(r *kinds.Resource) error {
+	var terms []cache.FieldTerm
+	own := false // a term for a field other than name and namespace
+	for _, q := range o.FieldSelector.Requirements() {
+		index, err := fieldIndex(r, q.Field)
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		own = own || index >= 0
+		terms = append(terms, cache.FieldTerm{Index: index, Value: q.Value, Not: q.Operator != "=" && q.Operator != "=="})
 	}
-	relabeled := r.LoadCallsWebhook() && !o.LabelSelector.Empty()
-	own := slices.ContainsFunc(o.Filter.Fields, func(t cache.FieldTerm) bool { return t.Index >= 0 })
-	if own || relabeled {
+	if o.Name != "" && !o.FieldSelector.Empty() {
+		if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); !ok || name != o.Name {
+			return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+		}
+	}
+	o.Filter = cache.NewFilter(o.LabelSelector, terms)
+	if o.ShardSelector != "" {
+		var err error
+		if o.Filter.Shard, err = shard.Parse(o.ShardSelector); err != nil {
+			return status.Plain("invalid shard selector: " + err.Error())
+		}
+	}
+	if relabeled := r.LoadCallsWebhook() && !o.LabelSelector.Empty(); r.WorksAsServed() && (own || relabeled) {
+		// The requested version of a custom resource may differ from the stored one.
 		o.Filter.Unsure = func(it *cache.Item) bool { return !Clean(r, it) }
 		o.Filter.Relabeled = relabeled
 	}
+	o.ShardSelector, o.LabelSelector = "", nil
+	return nil
+}
+
+// fieldIndex finds a field selector label of a resource.
+func fieldIndex(r *kinds.Resource, label string) (int, error) {
+	own := r.OwnLabels()
+	switch label {
+	case "metadata.name":
+		return cache.FieldName, nil
+	case "metadata.namespace":
+		if r.Namespaced || !own {
+			return cache.FieldNamespace, nil
+		}
+	}
+	stored := r.StoredLabel(label)
+	for i := range r.Storage.Fields {
+		if stored != "" && r.Storage.Fields[i].Label == stored {
+			return i, nil
+		}
+	}
+	if r.FieldRefusal != "" {
+		return 0, fmt.Errorf(r.FieldRefusal, label)
+	}
+	if own {
+		return 0, fmt.Errorf("field label not supported: %s", label)
+	}
+	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
 }
 
 // InitialEvents reports whether a watch begins with the existing objects, and marks their end.

@@ -5,7 +5,7 @@
 //	read.go     reads of the cache and of the table, each with a permit
 //	find.go     one live object, with certainty
 //	list.go     a list or a page of it, at the requested resource version; options.go
-//	            its parameters, continue.go the tokens of pages
+//	            its parameters and its filter, continue.go the tokens of pages
 //	select.go   which objects a selector selects in the requested version
 //	decode.go   from stored bytes to objects, and between versions
 //	json.go     the JSON of an object in a served version

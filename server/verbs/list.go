@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/cache/shard"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
@@ -68,6 +66,9 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 		o.ShardSelector = v1.ShardSelector
 	}
 	o.ReadRevision()
+	if !c.Info.NameFromSelector {
+		o.Name = c.Info.Name
+	}
 	if c.Resource.Namespaced {
 		o.Namespace = c.Info.Namespace
 	}
@@ -79,62 +80,13 @@ func (h *Handler) ReadList(c *Call) (*objects.ListOptions, error) {
 	return parseList(c, false, h.Feature)
 }
 
-// readSelectors translates the selectors into a filter of the storage.
+// readSelectors makes the filter of the selectors, and drops these: they may have megabytes, and a watch lasts.
 func readSelectors(c *Call, o *objects.ListOptions) error {
-	var terms []cache.FieldTerm
-	for _, r := range o.FieldSelector.Requirements() {
-		index, err := fieldIndex(c.Resource, r.Field)
-		if err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		terms = append(terms, cache.FieldTerm{Index: index, Value: r.Value, Not: r.Operator != "=" && r.Operator != "=="})
+	if err := o.Select(c.Resource); err != nil {
+		return err
 	}
-	if c.Info.Name != "" && !c.Info.NameFromSelector {
-		o.Name = c.Info.Name
-		if !o.FieldSelector.Empty() {
-			if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); !ok || name != o.Name {
-				return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
-			}
-		}
-	}
-	o.Filter = cache.NewFilter(o.LabelSelector, terms)
-	if o.ShardSelector != "" {
-		var err error
-		if o.Filter.Shard, err = shard.Parse(o.ShardSelector); err != nil {
-			return status.Plain("invalid shard selector: " + err.Error())
-		}
-		o.ShardSelector = "" // the filter has it already
-	}
-	o.LookCloser(c.Resource)
-	o.LabelSelector = nil // it may have megabytes, and a watch lasts
 	c.Info.Release()
 	return nil
-}
-
-// fieldIndex finds a field selector label of a resource.
-func fieldIndex(r *kinds.Resource, label string) (int, error) {
-	own := r.OwnLabels()
-	switch label {
-	case "metadata.name":
-		return cache.FieldName, nil
-	case "metadata.namespace":
-		if r.Namespaced || !own {
-			return cache.FieldNamespace, nil
-		}
-	}
-	stored := r.StoredLabel(label)
-	for i := range r.Storage.Fields {
-		if stored != "" && r.Storage.Fields[i].Label == stored {
-			return i, nil
-		}
-	}
-	if r.FieldRefusal != "" {
-		return 0, fmt.Errorf(r.FieldRefusal, label)
-	}
-	if own {
-		return 0, fmt.Errorf("field label not supported: %s", label)
-	}
-	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
 }
 
 // Everywhere reports whether the user may do in all namespaces, with objects of a resource or with those of one name, what the
