@@ -90,11 +90,7 @@ func (h *Handler) updateScale(c *Call) error {
 	if err := h.decode(c, from, body, writes.ScaleKind, sent, strictness(options.FieldValidation)); err != nil {
 		return err
 	}
-	req := c.Write(options, options.FieldManager, options.DryRun)
-	if err := writes.MatchPath(req, sent); err != nil {
-		return err
-	}
-	scale, err := h.Writes.UpdateScale(c.R.Context(), req, sent)
+	scale, err := h.Writes.UpdateScale(c.R.Context(), c.Write(options, options.FieldManager, options.DryRun), sent)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/writes"
 )
@@ -19,29 +18,16 @@ func (h *Handler) update(c *Call) error {
 	if err != nil {
 		return err
 	}
-	req := c.Write(options, options.FieldManager, options.DryRun)
 	read := func(s codecs.Strictness) (kinds.Object, error) {
 		obj := c.Resource.New()
-		if err := h.decode(c, from, body, c.Resource.GVK(), obj, s); err != nil {
-			return nil, err
-		}
-		if err := writes.MatchPath(req, obj); err != nil {
-			return nil, err
-		}
-		writes.WarnOwners(req, obj)
-		return writes.Incoming(c.Resource, obj)
+		return obj, h.decode(c, from, body, c.Resource.GVK(), obj, s)
 	}
-	first, err := read(strictness(options.FieldValidation))
+	obj, err := read(strictness(options.FieldValidation))
 	if err != nil {
 		return err
 	}
-	out, err := h.Writes.Update(c.R.Context(), req, &writes.Change{
-		UID:       first.GetUID(),
-		Pinned:    first.GetResourceVersion() != "",
-		MayCreate: c.Sub == nil && c.Resource.Storage.CreateOnUpdate,
-		First:     first,
-		Compute:   func(kinds.Object, *cache.Item) (kinds.Object, error) { return read(codecs.Ignore) },
-	})
+	req := c.Write(options, options.FieldManager, options.DryRun)
+	out, err := h.Writes.Replace(c.R.Context(), req, obj, func() (kinds.Object, error) { return read(codecs.Ignore) })
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cac
 // admitCreate records ownership and runs mutating admission.
 func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) error {
 	Wipe(c.obj)
-	WarnOwners(req, c.obj)
+	warnOwners(req, c.obj)
 	own := c.own
 	if own == nil {
 		own = func(obj, _ kinds.Object) error { return w.recordOwner(req, obj, nil) }

@@ -20,8 +20,8 @@ import (
 
 var metadataPath = field.NewPath("metadata")
 
-// MatchPath compares the name and namespace of an object with those of the path.
-func MatchPath(req *Request, obj metav1.Object) error {
+// matchPath compares the name and namespace of an object with those of the path.
+func matchPath(req *Request, obj metav1.Object) error {
 	if err := namespaceError(req, obj); err != nil {
 		return err
 	}

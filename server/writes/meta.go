@@ -91,10 +91,10 @@ const (
 	repeatedOwnersAdmitted = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 )
 
-// WarnOwners drops repeated owners of an object from a client, with a warning.
-func WarnOwners(req *Request, obj metav1.Object) { warnRepeated(req, repeatedOwners, obj) }
+// warnOwners drops repeated owners of an object from a client, with a warning.
+func warnOwners(req *Request, obj metav1.Object) { warnRepeated(req, repeatedOwners, obj) }
 
-// warnAdmittedOwners is WarnOwners for an object after admission.
+// warnAdmittedOwners is warnOwners for an object after admission.
 func warnAdmittedOwners(req *Request, obj metav1.Object) {
 	warnRepeated(req, repeatedOwnersAdmitted, obj)
 }

@@ -39,9 +39,6 @@ func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation
 // OtherObject. The returned object has been stored, unless the request is a dry run, and has its resource
 // version.
 func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error) (kinds.Object, error) {
-	if err := objects.CheckName(at.Name); err != nil {
-		return nil, err
-	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{key: at.Key(), user: req.User.Name, dry: req.DryRun}
 	var obj kinds.Object

@@ -40,7 +40,7 @@ func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outc
 		if !ok {
 			return nil, apierrors.NewBadRequest("the patch makes it no object any more")
 		}
-		if err := MatchPath(req, obj); err != nil {
+		if err := matchPath(req, obj); err != nil {
 			return nil, err
 		}
 		return Incoming(r, obj)
@@ -90,7 +90,7 @@ func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object
 		return nil, apierrors.NewConflict(r.GroupResource(), req.Name,
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
-	if err := MatchPath(req, obj); err != nil {
+	if err := matchPath(req, obj); err != nil {
 		return nil, err
 	}
 	// The merge has already refused unknown fields.

@@ -50,6 +50,9 @@ type scaling struct {
 
 // UpdateScale replaces the Scale of an object, and returns the new one.
 func (w *Writer) UpdateScale(ctx context.Context, req *Request, sent *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	if err := matchPath(req, sent); err != nil {
+		return nil, err
+	}
 	return w.scale(ctx, req, &scaling{
 		Change: Change{UID: sent.UID},
 		edit:   func(*autoscalingv1.Scale, kinds.Object) (*autoscalingv1.Scale, error) { return sent.DeepCopy(), nil },
@@ -68,7 +71,7 @@ func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (
 		if !ok {
 			return nil, apierrors.NewBadRequest("the patch makes it no Scale any more")
 		}
-		return s, MatchPath(req, s)
+		return s, matchPath(req, s)
 	}})
 }
 
@@ -89,7 +92,7 @@ func (w *Writer) ApplyScale(ctx context.Context, req *Request, a *Applied) (*aut
 		next := before.DeepCopy()
 		next.ObjectMeta, next.Spec = merged.ObjectMeta, merged.Spec
 		next.ManagedFields = nil
-		return next, MatchPath(req, next)
+		return next, matchPath(req, next)
 	}})
 }
 

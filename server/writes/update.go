@@ -3,7 +3,6 @@ package writes
 import (
 	"bytes"
 	"context"
-	"errors"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,14 +31,15 @@ type Change struct {
 	Pinned bool
 	// MayCreate allows creating a missing object, which needs a permit of its own.
 	MayCreate bool
-	// First is the new object of the first attempt, if it does not depend on the old one: in the stored version
-	// and with defaults. The writer may change it.
-	First kinds.Object
-	// Compute returns the new object of each other attempt, as First; the writer may change it. old
+	// Compute returns the new object of an attempt, in the stored version and with defaults; the writer may change it. old
 	// is nil if there is none, and must not be changed. It is called again after a conflict with another
 	// write.
 	Compute func(old kinds.Object, item *cache.Item) (kinds.Object, error)
 
+	// first is the new object of the first attempt of a replacement, and again returns that of each later one, as the client
+	// sent it. Both nil: the new object depends on the old one.
+	first kinds.Object
+	again func() (kinds.Object, error)
 	// own records field owners; nil: the manager owns all changes.
 	own func(obj, old kinds.Object) error
 	// unadmitted writes bypass admission.
@@ -49,20 +49,46 @@ type Change struct {
 }
 
 // next returns the new object of an attempt.
-func (ch *Change) next(old kinds.Object, item *cache.Item) (kinds.Object, error) {
-	if obj := ch.First; obj != nil {
-		ch.First = nil
+func (ch *Change) next(req *Request, old kinds.Object, item *cache.Item) (kinds.Object, error) {
+	if obj := ch.first; obj != nil {
+		ch.first = nil
 		return obj, nil
 	}
-	return ch.Compute(old, item)
+	if ch.again == nil {
+		return ch.Compute(old, item)
+	}
+	obj, err := ch.again()
+	if err != nil {
+		return nil, err
+	}
+	return accept(req, obj)
+}
+
+// accept compares an object that a client sent with the path, drops repeated owners, and completes the object as Incoming.
+func accept(req *Request, obj kinds.Object) (kinds.Object, error) {
+	if err := matchPath(req, obj); err != nil {
+		return nil, err
+	}
+	warnOwners(req, obj)
+	return Incoming(req.Resource, obj)
+}
+
+// Replace stores an object that the client sent, in the version of the request, in place of the live one, or as a new one if the
+// kind allows that. An attempt changes the object, so again returns it anew after a conflict with another write.
+func (w *Writer) Replace(ctx context.Context, req *Request, obj kinds.Object, again func() (kinds.Object, error)) (*Outcome, error) {
+	obj, err := accept(req, obj)
+	if err != nil {
+		return nil, err
+	}
+	return w.Update(ctx, req, &Change{
+		UID: obj.GetUID(), Pinned: obj.GetResourceVersion() != "", MayCreate: req.Sub == nil && req.Resource.Storage.CreateOnUpdate,
+		first: obj, again: again,
+	})
 }
 
 // Update repeats a change until it is stored, refused, or conflicts with the resource version of the client,
 // or until ctx ends.
 func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
-	if err := objects.CheckName(req.Name); err != nil {
-		return nil, err
-	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{key: req.key(req.Name), user: req.User.Name, dry: req.DryRun, pinned: ch.Pinned}
 	var out *Outcome
@@ -80,15 +106,16 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 }
 
 // tryUpdate attempts the change once, on the present object.
-func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
-	item, err := w.Objects.Find(ctx, req.Permit, req.place(req.Name))
-	if err != nil {
-		return nil, err
-	}
-	if item == nil {
+func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (out *Outcome, err error) {
+	old, item, err := w.Objects.Live(ctx, req.Permit, req.place(req.Name))
+	switch {
+	case item == nil && apierrors.IsNotFound(err):
 		return w.createByUpdate(ctx, req, ch)
+	case item == nil:
+		return nil, err
+	case err == nil:
+		out, err = w.change(ctx, req, ch, item, old)
 	}
-	out, err := w.change(ctx, req, ch, item)
 	if refused(err) || err == nil && req.DryRun {
 		if err := ch.recency.check(ctx, w, req.Permit, req.place(req.Name), item); err != nil {
 			return nil, err
@@ -97,16 +124,12 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	return out, err
 }
 
-// change attempts the change once, on an item.
-func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cache.Item) (*Outcome, error) {
-	old, err := w.Objects.Decode(ctx, req.Resource, item)
-	if err != nil {
-		return nil, err
-	}
+// change attempts the change once, on an item and its object.
+func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cache.Item, old kinds.Object) (*Outcome, error) {
 	if err := uidError(req, ch.UID, old.GetUID()); err != nil {
 		return nil, OtherObject(err)
 	}
-	obj, err := ch.next(old, item)
+	obj, err := ch.next(req, old, item)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +315,7 @@ func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (
 	if err := w.authorizeCreate(ctx, req, ch); err != nil {
 		return nil, err
 	}
-	obj, err := ch.next(nil, nil)
+	obj, err := ch.next(req, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -332,56 +355,4 @@ func asCreateOptions(options runtime.Object) *metav1.CreateOptions {
 		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
 	}
 	return o
-}
-
-// attempts controls the attempts of a write: it is repeated after each conflict with another write, until it
-// is stored, refused, or the context ends (docs/design/writes.md).
-type attempts struct {
-	key    sqlstore.Key
-	user   string
-	dry    bool // it does not wait for other writes
-	pinned bool // the client names the resource version it replaces
-}
-
-// run calls try, and again after each conflict. After the first conflict, a write waits for its turn among
-// the writers of the key.
-func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
-	turn := w.queues.Writer(a.key, a.user)
-	defer turn.Done()
-	for first := true; ; first = false {
-		if !a.dry {
-			if err := turn.Try(ctx, a.pinned); err != nil {
-				return err
-			}
-		}
-		err := w.fresh(ctx, first, try)
-		if err == nil {
-			return nil
-		}
-		if err := w.Objects.Overtaken(ctx, err); err != nil {
-			return err
-		}
-		turn.Lost()
-	}
-}
-
-// fresh attempts a write. A precondition may fail because the client has seen a write of another server that
-// has not arrived here yet: in the first attempt, fresh then waits for every write of all servers, and tries
-// again.
-func (w *Writer) fresh(ctx context.Context, first bool, try func() error) error {
-	err := try()
-	var stale *staleError
-	if !errors.As(err, &stale) {
-		return err
-	}
-	if stale.asked <= w.Objects.Revision() || !first {
-		return stale.Unwrap()
-	}
-	if err := w.Objects.CatchUp(ctx); err != nil {
-		return err
-	}
-	if err = try(); errors.As(err, &stale) {
-		return stale.Unwrap()
-	}
-	return err
 }

@@ -3,8 +3,8 @@
 //	request.go    the request and the outcome of a write
 //	create.go     a new object, from top to bottom; orphan.go: its namespace or its
 //	              definition was deleted meanwhile
-//	update.go     a change of an object, from top to bottom; it is repeated after conflicts with
-//	              other writes
+//	update.go     a change of an object, from top to bottom; attempts.go repeats it after conflicts
+//	              with other writes
 //	patch.go      patches and server-side apply, as changes
 //	scale.go      a change of the number of replicas through a Scale; scale_owner.go
 //	              records who owns it

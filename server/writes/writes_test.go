@@ -424,6 +424,40 @@ func TestComputedAgain(t *testing.T) {
 	}
 }
 
+// TestReplace: an object that a client sent replaces the live one, and is read again after a conflict. One of another name is
+// refused.
+func TestReplace(t *testing.T) {
+	d := newDesk(t)
+	d.create(configMap("x", map[string]string{"n": "0"}))
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "o", UID: "u"}
+	sent := func() (kinds.Object, error) {
+		obj := configMap("x", map[string]string{"n": "2"})
+		obj.OwnerReferences = []metav1.OwnerReference{owner, owner}
+		return obj, nil
+	}
+	attempts, again := 0, 0
+	d.change = func(a *admission.Attributes) error {
+		if attempts++; attempts == 1 {
+			d.set("x", "n", "1")
+		}
+		return nil
+	}
+	obj, _ := sent()
+	out, err := d.Replace(t.Context(), d.request("update", "configmaps", "", "x"), obj, func() (kinds.Object, error) {
+		again++
+		return sent()
+	})
+	if err != nil || again != 1 || out.Object.(*corev1.ConfigMap).Data["n"] != "2" || len(out.Object.GetOwnerReferences()) != 1 {
+		t.Errorf("%d times again: %+v %v", again, out, err)
+	}
+	if len(d.warnings) != 2 || d.warnings[0] != d.warnings[1] || !strings.Contains(d.warnings[0], "duplicate") {
+		t.Errorf("warnings: %q", d.warnings)
+	}
+	if _, err := d.Replace(t.Context(), d.request("update", "configmaps", "", "x"), configMap("y", nil), sent); !apierrors.IsBadRequest(err) {
+		t.Errorf("another name: %v", err)
+	}
+}
+
 // TestNothingChanges: an unchanged object is not written again.
 func TestNothingChanges(t *testing.T) {
 	d := newDesk(t)
