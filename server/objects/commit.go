@@ -132,6 +132,21 @@ func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlst
 	return item, nil
 }
 
+// Replace commits an object in place of an item, with its planned operations; value is its encoded form. If that would change
+// nothing (the item has these bytes, and the table has them in the encryption of today), it commits nothing and returns the
+// item, which may be acknowledged only if it is Current.
+func (s *Store) Replace(ctx context.Context, p permits.Permit, at Place, item *cache.Item, obj kinds.Object, value []byte, extra []sqlstore.Op) (*cache.Item, error) {
+	if err := at.check(&p, permits.Update); err != nil {
+		return nil, err
+	}
+	if len(extra) == 0 && Unchanged(item, value) && !s.store.Stale(ctx, at.Key(), item.Revision) {
+		return item, nil
+	}
+	return s.Commit(ctx, p, at, sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: Expiry(at.Resource.Storage, obj, s.Now()),
+	}, extra)
+}
+
 // keyOf returns the key of a failed condition.
 func keyOf(err error) (sqlstore.Key, bool) {
 	var (

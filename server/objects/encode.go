@@ -69,12 +69,6 @@ func (s *Store) Unstored(at Place, revision int64, version string, value []byte)
 	return cache.NewUnstoredItem(&sqlstore.Row{Key: at.Key(), Revision: revision, Value: value}, version, at.Resource.Storage)
 }
 
-// Unchanged reports whether writing the bytes would change nothing: they are those of the item, and the table
-// has them in the encryption of today. If values are encrypted it reads the row, with the permit to write.
-func (s *Store) Unchanged(ctx context.Context, p permits.Permit, at Place, item *cache.Item, data []byte) bool {
-	return Unchanged(item, data) && (at.check(&p, permits.Update) != nil || !s.store.Stale(ctx, at.Key(), item.Revision))
-}
-
 // Current returns nil if an item is the live one among the writes of all servers when Current is called, and ErrClaimed if it
 // is not: a write that would change nothing may be acknowledged only for the live one.
 func (s *Store) Current(ctx context.Context, p permits.Permit, at Place, item *cache.Item) error {

@@ -129,7 +129,12 @@ func (b *box) doors() map[string]func(permits.Permit) error {
 		"restore": func(p permits.Permit) error { _, err := b.Restore(ctx, p, b.services, sqlstore.Key{}); return err },
 		"create":  write(sqlstore.Create, "new"),
 		"update":  write(sqlstore.Update, "x"),
-		"delete":  write(sqlstore.Delete, "y"),
+		"replace": func(p permits.Permit) error {
+			item := b.cache.Get("services", "a", "x")
+			_, err := b.Replace(ctx, p, b.at("a", "x"), item, &corev1.Service{}, b.op(sqlstore.Update, "a", "x").Value, nil)
+			return err
+		},
+		"delete": write(sqlstore.Delete, "y"),
 		"discard": func(p permits.Permit) error {
 			return b.Discard(ctx, p, p, b.at("a", "x"), b.cache.Get("services", "a", "x"))
 		},
@@ -148,10 +153,10 @@ func TestDoors(t *testing.T) {
 		"create ":                            {"create", "standing", "vacant"},
 		"create new":                         {"create"},
 		"create x":                           {"standing", "vacant"},
-		"update x":                           {"find", "get", "latest", "live", "plan", "read", "update"},
-		"patch x":                            {"find", "get", "latest", "live", "plan", "read", "update"},
-		"delete x":                           {"find", "get", "latest", "live", "plan", "read", "update"},
-		"deletecollection ":                  {"at", "delete", "find", "get", "latest", "list", "live", "page", "plan", "read", "scan", "update"},
+		"update x":                           {"find", "get", "latest", "live", "plan", "read", "replace", "update"},
+		"patch x":                            {"find", "get", "latest", "live", "plan", "read", "replace", "update"},
+		"delete x":                           {"find", "get", "latest", "live", "plan", "read", "replace", "update"},
+		"deletecollection ":                  {"at", "delete", "find", "get", "latest", "list", "live", "page", "plan", "read", "replace", "scan", "update"},
 		"get elsewhere":                      nil,
 		"impersonate x":                      nil,
 		"proxy x":                            nil,
@@ -270,7 +275,7 @@ func TestWhatBelongs(t *testing.T) {
 func TestNoOtherWay(t *testing.T) {
 	harmless := []string{"Bound", "CatchUp", "Codec", "Floor", "FollowWith", "Head", "Home", "NamespaceMade", "Now", "Oldest", "Outdated", "Overtaken", "PastFloor", "Reach", "Revision", "RevisionAt", "Since", "Sizes", "WaitFor", "WrittenAt"}
 	given := []string{"CheckSize", "Convert", "Decode", "DecodeForColumns", "Each", "Encode", "Form", "JSON", "NamespaceExisted", "Selects", "Unstored"} // the caller already has the objects
-	locked := []string{"CheckVacant", "Collection", "CollectionAt", "Commit", "Current", "Discard", "Find", "Get", "Latest", "List", "Live", "Namespace", "Past", "Plan", "Read", "Restore", "Standing", "Unchanged", "Watch", "WatchNow"}
+	locked := []string{"CheckVacant", "Collection", "CollectionAt", "Commit", "Current", "Discard", "Find", "Get", "Latest", "List", "Live", "Namespace", "Past", "Plan", "Read", "Replace", "Restore", "Standing", "Watch", "WatchNow"}
 	s := reflect.TypeFor[*Store]()
 	for i := range s.NumMethod() {
 		m := s.Method(i)

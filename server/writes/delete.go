@@ -267,12 +267,11 @@ func (w *Writer) mark(ctx context.Context, req *Request, d *Deletion, item *cach
 	if dry {
 		return w.Objects.Unstored(req.place(item.Name), item.Revision, rv, value), nil
 	}
-	if w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
-		return item, w.confirm(ctx, req, d, item)
+	next, err := w.Objects.Replace(ctx, req.Permit, req.place(item.Name), item, obj, value, nil)
+	if err == nil && next == item {
+		err = w.confirm(ctx, req, d, item)
 	}
-	return w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
-		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
-	}, nil)
+	return next, err
 }
 
 // erase deletes the row of an object and releases its claims.

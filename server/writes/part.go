@@ -10,7 +10,6 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // This file is for requests with their own kinds of writes: a binding, an eviction.
@@ -80,18 +79,12 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 	if err := w.Objects.CheckSize(value, item); err != nil {
 		return err
 	}
-	next := item
-	if w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		if err := w.Objects.Current(ctx, req.Permit, at, item); err != nil {
-			return err
-		}
-	} else {
-		next, err = w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
-			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(at.Resource.Storage, obj, w.Objects.Now()),
-		}, nil)
-		if err != nil {
-			return err
-		}
+	next, err := w.Objects.Replace(ctx, req.Permit, at, item, obj, value, nil)
+	if err == nil && next == item {
+		err = w.Objects.Current(ctx, req.Permit, at, item)
+	}
+	if err != nil {
+		return err
 	}
 	obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))
 	return nil

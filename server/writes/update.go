@@ -251,18 +251,13 @@ func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *ca
 		}
 		return answerUnstored(req, item, obj), nil
 	}
-	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		if err := ch.recency.check(ctx, w, req.Permit, at, item); err != nil {
-			return nil, err
-		}
-		return &Outcome{Item: item, Object: obj}, nil
-	}
 	if value, err = w.fit(ctx, req, obj, value, item); err != nil {
 		return nil, err
 	}
-	next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
-		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(st, obj, w.Objects.Now()),
-	}, extra)
+	next, err := w.Objects.Replace(ctx, req.Permit, at, item, obj, value, extra)
+	if err == nil && next == item {
+		err = ch.recency.check(ctx, w, req.Permit, at, item)
+	}
 	if err != nil {
 		return nil, err
 	}
