@@ -66,12 +66,7 @@ func validateBinding(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) field.
 
 // validateBound checks the common fields of all bindings.
 func validateBound(policy string, ref *admissionv1.ParamRef, m *admissionv1.MatchResources, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if policy == "" {
-		errs = append(errs, field.Required(p.Child("policyName"), ""))
-	} else {
-		errs = append(errs, rules.Subdomain(policy, p.Child("policyName"))...)
-	}
+	errs := rules.RequiredThen(policy, p.Child("policyName"), "", rules.Subdomain)
 	errs = append(errs, rules.OptionalPtr(ref, p.Child("paramRef"), validateParamRef)...)
 	return append(errs, validateMatchResources(m, p.Child("matchResources"))...)
 }
@@ -88,12 +83,7 @@ func validateParamRef(r *admissionv1.ParamRef, p *field.Path) field.ErrorList {
 		errs = rules.ForbiddenIf(errs, r.Name != "", p.Child("selector"), exclusive)
 	}
 	errs = rules.RequiredIf(errs, r.Name == "" && r.Selector == nil, p, "one of name or selector must be specified")
-	if a := r.ParameterNotFoundAction; a == nil || *a == "" {
-		errs = append(errs, field.Required(p.Child("parameterNotFoundAction"), ""))
-	} else {
-		errs = append(errs, rules.OneOf(*a, p.Child("parameterNotFoundAction"), admissionv1.DenyAction, admissionv1.AllowAction)...)
-	}
-	return errs
+	return append(errs, rules.RequiredOneOf(rules.Value(r.ParameterNotFoundAction), p.Child("parameterNotFoundAction"), admissionv1.DenyAction, admissionv1.AllowAction)...)
 }
 
 func validateActions(list []admissionv1.ValidationAction, p *field.Path) field.ErrorList {

@@ -245,17 +245,8 @@ func validateResource(s *autoscalingv2.ResourceMetricSource, p *field.Path) fiel
 }
 
 func validateContainer(s *autoscalingv2.ContainerResourceMetricSource, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if s.Name == "" {
-		errs = append(errs, field.Required(p.Child("name"), "must specify a resource name"))
-	} else {
-		errs = append(errs, validateResourceName(s.Name, p.Child("name"))...)
-	}
-	if s.Container == "" {
-		errs = append(errs, field.Required(p.Child("container"), "must specify a container"))
-	} else {
-		errs = append(errs, rules.Label(s.Container, p.Child("container"))...)
-	}
+	errs := rules.RequiredThen(s.Name, p.Child("name"), "must specify a resource name", validateResourceName)
+	errs = append(errs, rules.RequiredThen(s.Container, p.Child("container"), "must specify a container", rules.Label)...)
 	return append(errs, validateUsage(&s.Target, p.Child("target"))...)
 }
 

@@ -177,11 +177,7 @@ func (q requestRules) validateConditions(list []certificatesv1.CertificateSignin
 	for i := range list {
 		c, at := &list[i], p.Index(i)
 		errs = rules.RequiredIf(errs, c.Type == "" && !l.emptyConditions, at.Child("type"), "")
-		if c.Status == "" {
-			errs = append(errs, field.Required(at.Child("status"), ""))
-		} else {
-			errs = append(errs, rules.OneOf(c.Status, at.Child("status"), statesOf(c.Type)...)...)
-		}
+		errs = append(errs, rules.RequiredOneOf(c.Status, at.Child("status"), statesOf(c.Type)...)...)
 		opposite := map[certificatesv1.RequestConditionType]certificatesv1.RequestConditionType{
 			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
 			certificatesv1.CertificateDenied:   certificatesv1.CertificateApproved,

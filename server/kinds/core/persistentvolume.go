@@ -182,13 +182,7 @@ func (r volumeRules) validateVolumeSpec(v, old *corev1.PersistentVolume) field.E
 // validateAttributes checks the class of a volume's attributes, which CSI drivers alone can
 // change.
 func validateAttributes(s *corev1.PersistentVolumeSpec) field.ErrorList {
-	p := specPath.Child("volumeAttributesClassName")
-	var errs field.ErrorList
-	if *s.VolumeAttributesClassName == "" {
-		errs = append(errs, field.Required(p, "an empty string is disallowed"))
-	} else {
-		errs = append(errs, rules.Subdomain(*s.VolumeAttributesClassName, p)...)
-	}
+	errs := rules.RequiredThen(*s.VolumeAttributesClassName, specPath.Child("volumeAttributesClassName"), "an empty string is disallowed", rules.Subdomain)
 	return rules.RequiredIf(errs, s.CSI == nil, specPath.Child("csi"), "has to be specified when using volumeAttributesClassName")
 }
 

@@ -177,12 +177,7 @@ func validatePortUse(s *corev1.Service) field.ErrorList {
 
 func validateAffinity(spec *corev1.ServiceSpec) field.ErrorList {
 	path := specPath.Child("sessionAffinityConfig")
-	var errs field.ErrorList
-	if spec.SessionAffinity == "" {
-		errs = append(errs, field.Required(specPath.Child("sessionAffinity"), ""))
-	} else {
-		errs = append(errs, rules.OneOf(spec.SessionAffinity, specPath.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
-	}
+	errs := rules.RequiredOneOf(spec.SessionAffinity, specPath.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 	config := spec.SessionAffinityConfig
 	switch spec.SessionAffinity {
 	case corev1.ServiceAffinityNone:

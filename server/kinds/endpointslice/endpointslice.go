@@ -184,12 +184,7 @@ func addressWarnings(s *discoveryv1.EndpointSlice) []string {
 
 // validate checks a slice that replaces old, which is nil on create.
 func (r sliceRules) validate(s, old *discoveryv1.EndpointSlice) field.ErrorList {
-	var errs field.ErrorList
-	if p := field.NewPath("addressType"); s.AddressType == "" {
-		errs = append(errs, field.Required(p, ""))
-	} else {
-		errs = append(errs, rules.OneOf(s.AddressType, p, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)...)
-	}
+	errs := rules.RequiredOneOf(s.AddressType, field.NewPath("addressType"), discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
 	ofPorts := validatePorts(s.Ports, field.NewPath("ports"))
 	ofEndpoints := r.validateEndpoints(s.Endpoints, s.AddressType, field.NewPath("endpoints"))
 	if !r.now {

@@ -138,12 +138,7 @@ func validateFlowSchemaSpec(name string, s *flowcontrolv1.FlowSchemaSpec, p *fie
 		errs = append(errs, field.NotSupported(p.Child("distinguisherMethod", "type"), rules.Shown(m),
 			[]flowcontrolv1.FlowDistinguisherMethodType{flowcontrolv1.FlowDistinguisherMethodByNamespaceType, flowcontrolv1.FlowDistinguisherMethodByUserType}))
 	}
-	level := p.Child("priorityLevelConfiguration", "name")
-	if s.PriorityLevelConfiguration.Name == "" {
-		errs = append(errs, field.Required(level, "must reference a priority level"))
-	} else {
-		errs = append(errs, rules.Subdomain(s.PriorityLevelConfiguration.Name, level)...)
-	}
+	errs = append(errs, rules.RequiredThen(s.PriorityLevelConfiguration.Name, p.Child("priorityLevelConfiguration", "name"), "must reference a priority level", rules.Subdomain)...)
 	return append(errs, rules.EachPtr(s.Rules, p.Child("rules"), validatePolicyRules)...)
 }
 

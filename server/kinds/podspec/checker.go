@@ -1,7 +1,7 @@
 package podspec
 
 import (
-	"sort"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -36,6 +36,15 @@ func (c *checker) requiredIf(missing bool, p *field.Path, child, detail string) 
 	}
 }
 
+// requiredThen is requiredIf for an empty value; it checks any other one.
+func (c *checker) requiredThen(value string, p *field.Path, child string, check func(p *field.Path, child, value string)) {
+	if value == "" {
+		c.required(at(p, child), "")
+		return
+	}
+	check(p, child, value)
+}
+
 func (c *checker) forbiddenIf(set bool, p *field.Path, child, detail string) {
 	if set {
 		c.forbidden(at(p, child), detail)
@@ -63,16 +72,19 @@ func (c *checker) messages(p *field.Path, value any, msgs []string) {
 
 // oneOf reports a value that is not in allowed, whose order is that of the message.
 func oneOf[T ~string](c *checker, p *field.Path, child string, value T, allowed []T) bool {
-	for _, a := range allowed {
-		if a == value {
-			return true
-		}
+	if slices.Contains(allowed, value) {
+		return true
 	}
-	if child != "" {
-		p = p.Child(child)
-	}
-	c.add(field.NotSupported(p, value, allowed))
+	c.add(field.NotSupported(at(p, child), value, allowed))
 	return false
+}
+
+// requiredOneOf is oneOf for a value that is required.
+func requiredOneOf[T ~string](c *checker, p *field.Path, child string, value T, allowed []T) {
+	c.requiredIf(value == "", p, child, "")
+	if value != "" {
+		oneOf(c, p, child, value, allowed)
+	}
 }
 
 // sortedKeys lists a map's keys in order, so that messages are reproducible.
@@ -84,9 +96,7 @@ func sortedKeys[K ~string, V any](m map[K]V) []K {
 	for k := range m {
 		keys = append(keys, k)
 	}
-	if len(keys) > 1 {
-		sort.Slice(keys, func(i, j int) bool { return keys[i] < keys[j] })
-	}
+	slices.Sort(keys)
 	return keys
 }
 

@@ -160,17 +160,9 @@ func (c *checker) ephemeralFields(ctr *corev1.Container, p *field.Path) {
 
 // container checks the common fields of all containers.
 func (c *checker) container(ctr *corev1.Container, s *podScope, p *field.Path) {
-	if ctr.Name == "" {
-		c.required(p.Child("name"), "")
-	} else {
-		c.dnsLabel(p, "name", ctr.Name)
-	}
+	c.requiredThen(ctr.Name, p, "name", c.dnsLabel)
 	c.requiredIf(ctr.Image == "", p, "image", "")
-	if ctr.TerminationMessagePolicy == "" {
-		c.required(p.Child("terminationMessagePolicy"), "")
-	} else {
-		oneOf(c, p, "terminationMessagePolicy", ctr.TerminationMessagePolicy, messagePolicies)
-	}
+	requiredOneOf(c, p, "terminationMessagePolicy", ctr.TerminationMessagePolicy, messagePolicies)
 	if len(ctr.Ports) > 0 {
 		c.ports(ctr.Ports, p.Child("ports"))
 	}
@@ -211,16 +203,8 @@ func (c *checker) resizePolicy(list []corev1.ContainerResizePolicy, p *field.Pat
 			c.duplicate(p.Index(i), r.ResourceName)
 		}
 		seen.add(string(r.ResourceName))
-		if r.ResourceName == "" {
-			c.required(p, "")
-		} else {
-			oneOf(c, p, "", r.ResourceName, resizeResources)
-		}
-		if r.RestartPolicy == "" {
-			c.required(p, "")
-		} else {
-			oneOf(c, p, "", r.RestartPolicy, resizeRestarting)
-		}
+		requiredOneOf(c, p, "", r.ResourceName, resizeResources)
+		requiredOneOf(c, p, "", r.RestartPolicy, resizeRestarting)
 		if restart == corev1.RestartPolicyNever && r.RestartPolicy != corev1.NotRequired {
 			detail := "must be 'NotRequired' when `restartPolicy` is 'Never'"
 			if c.o.Since133 {

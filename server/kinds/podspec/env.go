@@ -84,16 +84,8 @@ func (c *checker) fileKeyRef(r *corev1.FileKeySelector, p *field.Path) {
 	} else {
 		c.messages(p.Child("key"), r.Key, utilvalidation.IsRelaxedEnvVarName(r.Key))
 	}
-	if r.VolumeName == "" {
-		c.required(p.Child("volumeName"), "")
-	} else {
-		c.dnsLabel(p, "volumeName", r.VolumeName)
-	}
-	if r.Path == "" {
-		c.required(p.Child("path"), "")
-	} else {
-		c.noBacksteps(p, "path", r.Path)
-	}
+	c.requiredThen(r.VolumeName, p, "volumeName", c.dnsLabel)
+	c.requiredThen(r.Path, p, "path", c.noBacksteps)
 }
 
 // envFileVolumes checks that files of variables are in volumes that containers write.
@@ -165,10 +157,6 @@ var (
 	hugePagesFields = []string{"limits.hugepages-", "requests.hugepages-"}
 )
 
-func contains(list []string, s string) bool {
-	return slices.Contains(list, s)
-}
-
 // subscript splits metadata.labels['key'] into path and key.
 func subscript(s string) (path, key string, ok bool) {
 	if !strings.HasSuffix(s, "']") {
@@ -209,11 +197,11 @@ func (c *checker) fieldRef(r *corev1.ObjectFieldSelector, allowed []string, p *f
 	if path == "spec.host" {
 		path = "spec.nodeName"
 	}
-	if !contains(knownFields, path) {
+	if !slices.Contains(knownFields, path) {
 		c.fieldPathError(r, p, "field label not supported: "+path)
 		return
 	}
-	if !contains(allowed, path) {
+	if !slices.Contains(allowed, path) {
 		c.add(field.NotSupported(p.Child("fieldPath"), path, allowed))
 	}
 }
@@ -234,7 +222,7 @@ func (c *checker) resourceFieldRef(r *corev1.ResourceFieldSelector, volume bool,
 		c.required(p.Child("containerName"), "")
 	case r.Resource == "":
 		c.required(p.Child("resource"), "")
-	case !contains(resourceFields, r.Resource) && !isHugePagesField(r.Resource):
+	case !slices.Contains(resourceFields, r.Resource) && !isHugePagesField(r.Resource):
 		c.add(field.NotSupported(p.Child("resource"), r.Resource, resourceFields))
 	}
 	if !r.Divisor.IsZero() {
@@ -258,7 +246,7 @@ func (c *checker) divisor(r *corev1.ResourceFieldSelector, p *field.Path) {
 			kind = "hugepages"
 		}
 	}
-	if kind == "" || contains(allowed, r.Divisor.String()) {
+	if kind == "" || slices.Contains(allowed, r.Divisor.String()) {
 		return
 	}
 	list := strings.Join(allowed, ", ")

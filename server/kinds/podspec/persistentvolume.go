@@ -169,14 +169,6 @@ func (c *checker) persistentCSI(s *corev1.CSIPersistentVolumeSource, p *field.Pa
 }
 
 func (c *checker) csiSecretReference(ref *corev1.SecretReference, p *field.Path) {
-	if ref.Name == "" {
-		c.required(p.Child("name"), "")
-	} else {
-		c.dnsSubdomain(p, "name", ref.Name)
-	}
-	if ref.Namespace == "" {
-		c.required(p.Child("namespace"), "")
-	} else {
-		c.dnsLabel(p, "namespace", ref.Namespace)
-	}
+	c.requiredThen(ref.Name, p, "name", c.dnsSubdomain)
+	c.requiredThen(ref.Namespace, p, "namespace", c.dnsLabel)
 }

@@ -115,11 +115,7 @@ func (c *checker) references(s *corev1.PodSpec, p *field.Path) {
 		c.objectName(p, "runtimeClassName", *s.RuntimeClassName)
 	}
 	if s.PreemptionPolicy != nil {
-		if *s.PreemptionPolicy == "" {
-			c.required(p.Child("preemptionPolicy"), "")
-		} else {
-			oneOf(c, p, "preemptionPolicy", *s.PreemptionPolicy, preemptionPolicies)
-		}
+		requiredOneOf(c, p, "preemptionPolicy", *s.PreemptionPolicy, preemptionPolicies)
 	}
 	if s.Overhead != nil {
 		// Overhead is written like the limits of a container.

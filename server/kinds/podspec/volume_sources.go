@@ -178,11 +178,7 @@ func (c *checker) azureDisk(v *corev1.AzureDiskVolumeSource, p *field.Path) {
 }
 
 func (c *checker) storageOS(name, namespace string, p *field.Path) {
-	if name == "" {
-		c.required(p.Child("volumeName"), "")
-	} else {
-		c.dnsLabel(p, "volumeName", name)
-	}
+	c.requiredThen(name, p, "volumeName", c.dnsLabel)
 	if namespace != "" {
 		c.dnsLabel(p, "volumeNamespace", namespace)
 	}

@@ -297,12 +297,7 @@ func (c *checker) request(r *resourceapi.DeviceRequest, p *field.Path, stored bo
 }
 
 func (c *checker) exactly(r *resourceapi.ExactDeviceRequest, p *field.Path, stored bool) field.ErrorList {
-	var errs field.ErrorList
-	if r.DeviceClassName == "" {
-		errs = append(errs, field.Required(p.Child("deviceClassName"), ""))
-	} else {
-		errs = append(errs, rules.Subdomain(r.DeviceClassName, p.Child("deviceClassName"))...)
-	}
+	errs := rules.RequiredThen(r.DeviceClassName, p.Child("deviceClassName"), "", rules.Subdomain)
 	errs = append(errs, c.selectors(r.Selectors, p.Child("selectors"), stored)...)
 	const all, exact = resourceapi.DeviceAllocationModeAll, resourceapi.DeviceAllocationModeExactCount
 	switch {

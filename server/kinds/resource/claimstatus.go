@@ -124,12 +124,7 @@ func (b *rulebook) allocation(a *resourceapi.AllocationResult, names requestName
 }
 
 func (b *rulebook) allocatedConfig(c *resourceapi.DeviceAllocationConfiguration, names requestNames, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.Source == "" {
-		errs = append(errs, field.Required(p.Child("source"), ""))
-	} else {
-		errs = append(errs, rules.OneOf(c.Source, p.Child("source"), resourceapi.AllocationConfigSourceClaim, resourceapi.AllocationConfigSourceClass)...)
-	}
+	errs := rules.RequiredOneOf(c.Source, p.Child("source"), resourceapi.AllocationConfigSourceClaim, resourceapi.AllocationConfigSourceClass)
 	errs = append(errs, b.requestRefs(c.Requests, names, p.Child("requests"))...)
 	return append(errs, b.configuration(&c.DeviceConfiguration, p, false)...)
 }

@@ -123,12 +123,7 @@ func members[K ~string, V any](b *rulebook, m map[K]V, p *field.Path, key func(K
 
 // counters checks a set of counters.
 func (b *rulebook) counters(name string, counters map[string]resourceapi.Counter, most int, p *field.Path, child string) field.ErrorList {
-	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(p.Child(child), ""))
-	} else {
-		errs = append(errs, rules.Label(name, p.Child(child))...)
-	}
+	errs := rules.RequiredThen(name, p.Child(child), "", rules.Label)
 	switch p := p.Child("counters"); {
 	case len(counters) == 0:
 		return append(errs, field.Required(p, ""))

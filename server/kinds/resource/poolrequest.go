@@ -73,11 +73,7 @@ func validatePools(s *resourcev1alpha3.ResourcePoolStatusRequestStatus) field.Er
 
 func validatePool(s *resourcev1alpha3.PoolStatus, p *field.Path) field.ErrorList {
 	errs := driverOfPools(s.Driver, p.Child("driver"))
-	if pool := p.Child("poolName"); s.PoolName == "" {
-		errs = append(errs, field.Required(pool, ""))
-	} else {
-		errs = append(errs, segments(s.PoolName, pool)...)
-	}
+	errs = append(errs, rules.RequiredThen(s.PoolName, p.Child("poolName"), "", segments)...)
 	errs = append(errs, within(&s.Generation, 0, -1, p.Child("generation"))...)
 	errs = append(errs, within(s.ResourceSliceCount, 1, -1, p.Child("resourceSliceCount"))...)
 	for _, count := range []struct {

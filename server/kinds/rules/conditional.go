@@ -10,6 +10,14 @@ func RequiredIf(errs field.ErrorList, missing bool, path *field.Path, detail str
 	return errs
 }
 
+// RequiredThen reports that a value is required if it is empty, and otherwise checks it.
+func RequiredThen[T ~string](value T, path *field.Path, detail string, check func(T, *field.Path) field.ErrorList) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, detail)}
+	}
+	return check(value, path)
+}
+
 // ForbiddenIf appends that a value is forbidden if it is set where it may not be.
 func ForbiddenIf(errs field.ErrorList, set bool, path *field.Path, detail string) field.ErrorList {
 	if set {

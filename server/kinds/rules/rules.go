@@ -73,6 +73,14 @@ func OneOf[T ~string](v T, path *field.Path, supported ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, v, supported)}
 }
 
+// RequiredOneOf is OneOf for a value that is required.
+func RequiredOneOf[T ~string](v T, path *field.Path, supported ...T) field.ErrorList {
+	if v == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return OneOf(v, path, supported...)
+}
+
 // IntOrPercent checks a count that may be a percentage.
 func IntOrPercent(v intstr.IntOrString, path *field.Path) field.ErrorList {
 	switch v.Type {

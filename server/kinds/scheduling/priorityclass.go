@@ -91,11 +91,7 @@ func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %d", highestUser)))
 	}
 	if p := c.PreemptionPolicy; p != nil {
-		if *p == "" {
-			errs = append(errs, field.Required(field.NewPath("preemptionPolicy"), ""))
-		} else {
-			errs = append(errs, rules.OneOf(*p, field.NewPath("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
-		}
+		errs = append(errs, rules.RequiredOneOf(*p, field.NewPath("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	return errs
 }
