@@ -51,28 +51,28 @@ func chunk(b *[]byte) []byte {
 
 // TryWrite implements wire.Stream.
 func (s *stream) TryWrite(b *[]byte) (blocked bool, err error) {
-	s.queue.NoWait.Store(true)
 	_, err = s.tls.Write(chunk(b))
-	s.queue.NoWait.Store(false)
 	return s.queue.Blocked(), err
 }
 
 // Write implements wire.Stream.
 func (s *stream) Write(b *[]byte) error {
-	_, err := s.tls.Write(chunk(b))
-	return err
+	if _, err := s.tls.Write(chunk(b)); err != nil {
+		return err
+	}
+	return s.queue.FlushSoon()
 }
 
 // Flush implements wire.Stream.
-func (s *stream) Flush() error { return s.queue.Flush() }
+func (s *stream) Flush() error { return s.queue.FlushSoon() }
 
 // Close implements wire.Stream.
 func (s *stream) Close(complete bool) {
 	s.stopListening()
 	if complete {
-		_, _ = s.tls.Write([]byte("0" + crlf + crlf)) // Flush returns the error again
+		_, _ = s.tls.Write([]byte("0" + crlf + crlf)) // FlushSoon returns the error again
 	}
-	s.last = s.last || !complete || s.queue.Flush() != nil
+	s.last = s.last || !complete || s.queue.FlushSoon() != nil
 	if !s.last {
 		s.socket.LeaveQueue()
 	}

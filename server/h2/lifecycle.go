@@ -27,7 +27,6 @@ func newConn(s *Server, t *tls.Conn, socket *wire.Socket) *conn {
 	c.recvWindow = bodyWindow * int64(s.cfg.MaxStreams)
 	c.limiter.since = now
 	c.queue, c.err = socket.UseQueue()
-	c.queue.NoWait.Store(true)
 	c.block.limit = uint32(s.cfg.MaxHeader) + 320 // packages net/http add as much for the overhead of fields
 	c.decoder = hpack.NewDecoder(4<<10, c.block.add)
 	c.decoder.SetMaxStringLength(int(c.block.limit))

@@ -35,7 +35,7 @@ const (
 	ignoredMax     = 1000   // requests that a client sends after GOAWAY
 	unreadMax      = 10_000 // replies to SETTINGS, PING and the like that the client does not read
 	prefaceTimeout = 10 * time.Second
-	patience       = 30 * time.Second // without progress: of an announced body, of a response that is not read
+	patience       = 30 * time.Second // without progress: of an announced body, of a response that is not read; in all: of a write of a watch
 	parkAfter      = time.Second
 )
 

@@ -2,9 +2,12 @@ package h2_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -384,4 +387,50 @@ func FuzzFrames(f *testing.F) {
 		for range p.frames {
 		}
 	})
+}
+
+// TestBytesNowAndThen: a client that takes a byte of a watch now and then loses the watch as if it took none.
+func TestBytesNowAndThen(t *testing.T) {
+	for name, write := range map[string]func(s wire.Stream, b *[]byte) error{
+		"Write": wire.Stream.Write,
+		"Flush": func(s wire.Stream, b *[]byte) error {
+			if blocked, err := s.TryWrite(b); !blocked || err != nil {
+				return fmt.Errorf("blocked %t: %w", blocked, err)
+			}
+			return s.Flush()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			streams := make(chan wire.Stream, 1)
+			s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(200)
+				_ = http.NewResponseController(w).Flush()
+				stream, _ := wire.Detach(w)
+				streams <- stream
+			})})
+			defer s.Close()
+			p := pipe(t, s, true, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
+			p.ask(1, "GET", "/", true)
+			stream := <-streams
+			began, failed := time.Now(), make(chan error, 1)
+			go func() {
+				b := make([]byte, wire.Headroom+1000)
+				failed <- write(stream, &b)
+			}()
+			var err error
+			for n := 0; n < 60 && err == nil; n++ {
+				p.must(p.WriteWindowUpdate(1, 1))
+				select {
+				case err = <-failed:
+				case <-time.After(10 * time.Second):
+				}
+			}
+			if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took > 40*time.Second {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
+			p.conn.Close()
+			stream.Close(false)
+			stream.Over()
+		})
+	}
 }

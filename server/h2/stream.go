@@ -145,10 +145,11 @@ func (s *Stream) reserveLocked(n int) int {
 }
 
 // write sends headers, unless h is nil, and a part of the body; last means that nothing follows. It
-// waits while the client is slow, and resets the stream of one that accepts nothing for too long.
+// waits while the client is slow, and resets the stream of one that accepts nothing for too long. It resets a detached
+// stream, which may last for hours, if the client takes too long to accept everything.
 func (s *Stream) write(h *headers, p []byte, last bool) error {
 	c := s.conn
-	var deadline time.Time // zero: none since the last progress
+	var deadline time.Time // zero: none since the last progress, or since the beginning if the stream is detached
 	c.mu.Lock()
 	for {
 		if err := s.errorLocked(); err != nil {
@@ -156,7 +157,9 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 			return err
 		}
 		if c.fullLocked() {
-			deadline = time.Time{} // the connection has its own
+			if !s.detached {
+				deadline = time.Time{} // the connection has its own
+			}
 		} else {
 			if h != nil {
 				c.headersLocked(s.id, h, last && len(p) == 0)
@@ -182,7 +185,9 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 				return nil
 			}
 			if n > 0 || c.out != nil && !c.flushing {
-				deadline = time.Time{}
+				if !s.detached {
+					deadline = time.Time{}
+				}
 				c.sendAndUnlock()
 				c.mu.Lock()
 				continue
@@ -191,7 +196,7 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 		if deadline.IsZero() {
 			deadline = time.Now().Add(patience)
 		}
-		if s.waitLocked(deadline) && !c.fullLocked() && s.errorLocked() == nil {
+		if s.waitLocked(deadline) && (s.detached || !c.fullLocked()) && s.errorLocked() == nil {
 			c.mu.Unlock()
 			s.fail(os.ErrDeadlineExceeded)
 			return os.ErrDeadlineExceeded

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -12,9 +11,8 @@ import (
 // Queue writes to a connection as much as the kernel accepts without blocking, and keeps the rest, in
 // order, for Flush.
 type Queue struct {
-	conn   net.Conn
-	raw    syscall.RawConn // nil: writes block
-	NoWait atomic.Bool     // Write does not flush
+	conn net.Conn
+	raw  syscall.RawConn // nil: writes block
 
 	mu        sync.Mutex
 	attempt   func(fd uintptr) // q.try, allocated once
@@ -41,29 +39,21 @@ func rawConn(c net.Conn) syscall.RawConn {
 	return nil
 }
 
-// write writes all bytes, or with NoWait as many as the kernel accepts, and keeps the rest.
+// write writes as many bytes as the kernel accepts, and keeps the rest.
 func (q *Queue) write(p []byte) (int, error) {
-	kept, err := q.add(p)
-	if err == nil && kept && !q.NoWait.Load() {
-		err = q.Flush()
-	}
-	if err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// add writes as much as the kernel accepts, and keeps the rest. kept means that Flush must write the rest.
-func (q *Queue) add(p []byte) (kept bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	n := len(p)
 	if q.err == nil && q.kept == nil && !q.gathering {
 		p = q.writeNow(p)
 	}
-	if q.err == nil && len(p) > 0 {
+	if q.err != nil {
+		return 0, q.err
+	}
+	if len(p) > 0 {
 		q.keep(p)
 	}
-	return q.kept != nil && !q.gathering, q.err
+	return n, nil
 }
 
 // Tries reports whether writes do not block.
@@ -101,12 +91,22 @@ func (q *Queue) Blocked() bool {
 }
 
 // Flush waits until nothing is kept, or fails if the client reads nothing for Patience.
-func (q *Queue) Flush() error {
+func (q *Queue) Flush() error { return q.flush(time.Time{}) }
+
+// FlushSoon is Flush, but fails if the client does not read everything within Patience.
+func (q *Queue) FlushSoon() error { return q.flush(time.Now().Add(Patience)) }
+
+// flush waits until nothing is kept, but not longer than by a time, if it is not zero.
+func (q *Queue) flush(by time.Time) error {
 	for {
 		if done, err := q.flushed(); done || err != nil {
 			return err
 		}
-		_ = q.conn.SetWriteDeadline(time.Now().Add(Patience)) // a closed connection fails below
+		until := by
+		if until.IsZero() {
+			until = time.Now().Add(Patience)
+		}
+		_ = q.conn.SetWriteDeadline(until) // a closed connection fails below
 		if err := q.raw.Write(q.writeSome); err != nil {
 			q.fail(err)
 		}

@@ -89,7 +89,6 @@ func TestQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.NoWait.Store(true)
 	var want []byte
 	for i := 0; !q.Blocked(); i++ {
 		part := bytes.Repeat([]byte{byte(i)}, 100_000)

@@ -98,10 +98,10 @@ type Stream interface {
 	// reused. blocked means that the client is slow and that the rest is kept: then Flush or Write
 	// must be called.
 	TryWrite(b *[]byte) (blocked bool, err error)
-	// Write is TryWrite, but waits while the client is slow. It fails if the client is slow for too
-	// long.
+	// Write is TryWrite, but waits while the client is slow. It fails if the client does not take everything
+	// within Patience.
 	Write(b *[]byte) error
-	// Flush waits until everything that TryWrite kept is written.
+	// Flush waits until everything that TryWrite kept is written, and fails like Write.
 	Flush() error
 	// Close ends the response. If it is not complete, the client can see that.
 	Close(complete bool)
