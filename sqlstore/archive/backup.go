@@ -72,7 +72,10 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		err = os.Rename(partial, path)
 	}
 	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(partial))
+		if runtime.GOOS == "windows" { // nor does it remove one
+			_ = f.Close() // nothing of it is used
+		}
+		return errors.Join(err, os.Remove(partial)) // while it is locked: afterwards it may be another process's
 	}
 	return SyncFolder(filepath.Dir(path))
 }

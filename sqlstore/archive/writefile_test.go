@@ -1,9 +1,12 @@
 package archive_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rowlock/rowlock/sqlstore/archive"
@@ -40,4 +43,41 @@ func TestOneWriterOfAFile(t *testing.T) {
 	if _, err := os.Stat(path + ".partial"); !os.IsNotExist(err) {
 		t.Errorf("the partial file: %v", err)
 	}
+}
+
+// TestFailedWriterOfAFile: a process that fails to make a file does not remove the one that another begins at that moment.
+func TestFailedWriterOfAFile(t *testing.T) {
+	path, failure := filepath.Join(t.TempDir(), "backup.gz"), errors.New("a full disk")
+	var failing sync.WaitGroup
+	stop := make(chan struct{})
+	failing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := archive.WriteFile(path, func(io.Writer) error { return failure }); err == nil {
+				t.Error("it did not fail")
+				return
+			}
+		}
+	})
+	for made := 0; made < 200; {
+		began := false
+		err := archive.WriteFile(path, func(io.Writer) error {
+			began = true
+			return nil
+		})
+		if err == nil {
+			made++
+		} else if began {
+			t.Errorf("a file is not made: %v", err)
+			break
+		} else if !strings.Contains(err.Error(), "another process") && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	failing.Wait()
 }
