@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache/values"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -107,7 +108,8 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	c := &Cache{}
 	c.catalogue, c.clock, c.json, c.corrupt = catalogue, cfg.Clock, cfg.JSON, cfg.Corrupt
 	c.recent = eventLogBounds{count: cfg.RingEvents, bytes: cfg.RingBytes, age: int64(cfg.RingAge / time.Second)}
-	c.replays, c.largeReplays, c.closing = make(chan struct{}, replaysMost), make(chan struct{}, replaysMost), make(chan struct{})
+	c.replays, c.largeReplays = fair.NewGate(fair.Limits{Places: replaysMost}), fair.NewGate(fair.Limits{Places: replaysMost})
+	c.closing = make(chan struct{})
 	c.plain.Most, c.slowBytes = cfg.PlainBytes, cfg.SlowBytes
 	c.pages = values.NewPages(pageBytes)
 	return c

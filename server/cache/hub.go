@@ -3,6 +3,8 @@ package cache
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/rowlock/rowlock/server/fair"
 )
 
 // hub is the state that the streams of all storages share.
@@ -10,9 +12,9 @@ type hub struct {
 	revision atomic.Int64 // the newest one applied
 	// recalling is closed once Recall has ended; nil: it has not begun.
 	recalling atomic.Pointer[chan struct{}]
-	replays   chan struct{} // held while a page of the store's log is read for a watcher
-	// largeReplays is held from then until the watcher has sent a page with large objects.
-	largeReplays chan struct{}
+	replays   *fair.Gate // entered while a page of the store's log is read for a watcher
+	// largeReplays is entered from then until the watcher has sent a page with large objects.
+	largeReplays *fair.Gate
 
 	mu      sync.Mutex
 	closed  bool

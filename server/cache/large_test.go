@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowlock/rowlock/server/cache"
@@ -138,4 +141,99 @@ func TestLargeEventsFromTheDatabase(t *testing.T) {
 	take(t, all[4])
 	all[1].Stop()
 	take(t, all[2]) // the next event, in place of the one already sent
+}
+
+// slowPages is a log of one user's watchers, of which a page takes a second.
+type slowPages struct{ pages }
+
+func (p slowPages) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	time.Sleep(time.Second)
+	return p.pages.Changes(ctx, after, limit, previous)
+}
+
+// TestUsersReadThePastInTurn: a user with many watches from far back does not keep those of another user waiting.
+func TestUsersReadThePastInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 1}), newLog()
+		var log slowPages
+		for range 3 {
+			log.changes = append(log.changes, l.write("a", "p", pod("p", "x", "")))
+		}
+		c.Apply(log.changes)
+		read := func(user string) *cache.Watcher {
+			w, err := c.Watch("pods", cache.Scope{User: user}, 0, log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		var reading sync.WaitGroup
+		for range 40 {
+			w := read("many")
+			defer w.Stop()
+			reading.Go(func() {
+				if _, _, err := w.Take(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		w, began := read("one"), time.Now()
+		defer w.Stop()
+		take(t, w)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("a page of another user came after %v", took)
+		}
+		reading.Wait()
+	})
+}
+
+// countedPages counts the pages that are read.
+type countedPages struct {
+	pages
+	read *atomic.Int64
+}
+
+func (p countedPages) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	p.read.Add(1)
+	return p.pages.Changes(ctx, after, limit, previous)
+}
+
+// TestLargePagesAreReadTwice: a watcher that waits until it may send large objects of the past reads them once more, however many
+// others wait.
+func TestLargePagesAreReadTwice(t *testing.T) {
+	const watchers = 20
+	synctest.Test(t, func(t *testing.T) {
+		c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 1}), newLog()
+		log := countedPages{read: &atomic.Int64{}}
+		for range 2 {
+			log.changes = append(log.changes, l.write("a", "p", hugePod()))
+		}
+		c.Apply(log.changes)
+		var sending sync.WaitGroup
+		for range watchers {
+			w, err := c.Watch("pods", cache.Scope{}, 0, log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sending.Go(func() {
+				defer w.Stop()
+				for {
+					got, _, err := w.Take(t.Context(), nil)
+					if err != nil {
+						t.Error(err)
+					}
+					if err != nil || len(got) > 0 {
+						break
+					}
+				}
+				time.Sleep(time.Second) // it sends
+			})
+		}
+		began := time.Now()
+		sending.Wait()
+		if read, took := log.read.Load(), time.Since(began); read > 2*watchers || took != watchers/4*time.Second {
+			t.Errorf("%d pages were read in %v for %d watchers", read, took, watchers)
+		}
+	})
 }

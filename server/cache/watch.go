@@ -25,8 +25,8 @@ type stream struct {
 // historyPage is the page size for reads of the store's log.
 const historyPage = 500
 
-// replaysMost bounds how many watchers read a page at once: a client with many watches from far back waits for its own
-// pages, and does not delay writers.
+// replaysMost bounds how many watchers read a page at once, and how many send a large one, users in turn: a client with many
+// watches from far back waits for its own pages, and delays neither writers nor the watches of others.
 const replaysMost = 4
 
 func (s *stream) newWatcher(scope Scope, after int64) *Watcher {
@@ -167,7 +167,9 @@ func page(events []*Event) []*Event {
 
 // replay reads one page of the store's log, and changes to the event log once that reaches back far enough.
 func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
-	h := w.history
+	h, promised := w.history, w.promised
+	w.promised = nil
+	defer func() { promised.Leave() }() // if the page does not need it
 	if recalling := w.stream.hub.recalling.Load(); recalling != nil {
 		select {
 		case <-*recalling:
@@ -180,23 +182,23 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 		w.Wake()
 		return out, w.given, nil
 	}
-	select {
-	case w.stream.hub.replays <- struct{}{}:
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+	place, err := w.stream.hub.replays.Enter(ctx, w.scope.User, 0)
+	if err != nil {
+		return nil, 0, err
 	}
 	page, err := h.log.Changes(ctx, h.next, historyPage, true)
-	<-w.stream.hub.replays
+	place.Leave()
 	if err != nil {
 		return nil, 0, err
 	}
 	if slices.ContainsFunc(page, func(ch sqlstore.Change) bool { return budget.Large(ch.Bytes()) }) {
-		select {
-		case w.stream.hub.largeReplays <- struct{}{}:
-			w.large = true
-		default:
-			page = nil // release it while the watcher waits
-			return w.awaitLarge(ctx, out)
+		w.large, promised = promised, nil
+		if w.large == nil {
+			var ok bool
+			if w.large, ok = w.stream.hub.largeReplays.TryEnter(w.scope.User, 0); !ok {
+				page = nil // release it while the watcher waits
+				return w.awaitLarge(ctx, out)
+			}
 		}
 	}
 	for i := range page {
@@ -215,13 +217,10 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	return out, w.given, nil
 }
 
-// awaitLarge waits until one of those that send a large page has sent it, and has the page read again.
-func (w *Watcher) awaitLarge(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
-	select {
-	case w.stream.hub.largeReplays <- struct{}{}:
-		<-w.stream.hub.largeReplays
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+// awaitLarge waits until the watcher may send a large page, and has the page read again.
+func (w *Watcher) awaitLarge(ctx context.Context, out []Delivery) (_ []Delivery, _ int64, err error) {
+	if w.promised, err = w.stream.hub.largeReplays.Enter(ctx, w.scope.User, 0); err != nil {
+		return nil, 0, err
 	}
 	w.Wake()
 	return out, w.given, nil
@@ -229,10 +228,8 @@ func (w *Watcher) awaitLarge(ctx context.Context, out []Delivery) ([]Delivery, i
 
 // freeLarge records that the watcher no longer holds a large page.
 func (w *Watcher) freeLarge() {
-	if w.large {
-		w.large = false
-		<-w.stream.hub.largeReplays
-	}
+	w.large.Leave()
+	w.large = nil
 }
 
 // reached changes to the event log, if it has all events after a revision.
@@ -281,6 +278,7 @@ func (w *Watcher) Stop() {
 	w.queue, w.held, w.taken = nil, 0, nil
 	w.mu.Unlock()
 	w.freeLarge()
+	w.promised.Leave()
 }
 
 // slowBytes is the default of Config.SlowBytes.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -39,7 +40,8 @@ type Scope struct {
 	Namespace string // "": all
 	Name      string // "": all
 	Filter    *Filter
-	Group     Group // of watchers on the same connection; may be nil
+	Group     Group  // of watchers on the same connection; may be nil
+	User      string // whose watchers take turns with those of others to read the store's log
 	// Log reads changes that memory no longer has, if the watcher took that long to send the initial objects. Nil: the
 	// watcher ends with ErrSlow instead, and gets objects that can be decrypted again as added, out of order.
 	Log Log
@@ -94,9 +96,10 @@ type Watcher struct {
 
 	seenUpTo int64 // while catching up: the revision up to which it has read all events; guarded by the stream's mu
 
-	given   int64    // the revision that Take returned last
-	large   bool     // Take has returned large objects of the store's log: replaysMost watchers hold such
-	history *history // set while it catches up from the store's log; then watchers does not have it
+	given    int64       // the revision that Take returned last
+	large    *fair.Place // in largeReplays, of a watcher whose last Take returned large objects of the store's log; nil: it did not
+	promised *fair.Place // the same for its next page, which it has awaited
+	history  *history    // set while it catches up from the store's log; then watchers does not have it
 
 	generation int64 // of the stream when it began
 }

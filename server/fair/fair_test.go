@@ -386,6 +386,28 @@ func TestGateWanted(t *testing.T) {
 	})
 }
 
+// TestTryEnter: a request that does not wait is let in if there is a place for it, and overtakes none that waits.
+func TestTryEnter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, fair.Limits{Places: 2, Room: 4})
+		first, ok := c.gate.TryEnter("a", 3)
+		if !ok {
+			t.Fatal("it is not let in")
+		}
+		if _, ok := c.gate.TryEnter("a", 2); ok {
+			t.Error("there is more room than there should be")
+		}
+		c.comes(t.Context(), "b", "b1", 2)
+		if _, ok := c.gate.TryEnter("a", 1); ok {
+			t.Error("one that waits is overtaken")
+		}
+		first.Leave()
+		c.want("b1")
+		c.goes("b1")
+		c.empty(2, 4)
+	})
+}
+
 // TestNoGate: without a gate everything is let in.
 func TestNoGate(t *testing.T) {
 	var g *fair.Gate
@@ -395,4 +417,7 @@ func TestNoGate(t *testing.T) {
 	}
 	p.WhileWanted(func() { t.Error("nothing waits") })
 	p.Leave()
+	if p, ok := g.TryEnter("a", 1<<40); !ok || p.Over() {
+		t.Error(ok, p.Over())
+	}
 }

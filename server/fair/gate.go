@@ -61,14 +61,9 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 	if g == nil || weight < g.limits.Free {
 		return nil, nil
 	}
-	if g.limits.Share > 0 {
-		weight = min(weight, g.limits.Share)
-	}
-	p := &Place{gate: g, key: key, weight: weight}
+	p := g.newPlace(key, weight)
 	g.mu.Lock()
-	if g.queue.Len() == 0 && g.places < g.open() && g.may(key, p) && g.fits(p) {
-		g.queue.Serve(key)
-		g.let(p)
+	if g.letAtOnce(p) {
 		g.mu.Unlock()
 		return p, nil
 	}
@@ -89,6 +84,37 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 	}
 	g.admit() // it may have blocked the next one, which needs less room
 	return nil, ctx.Err()
+}
+
+// TryEnter is Enter that does not wait. ok is false if Enter would.
+func (g *Gate) TryEnter(key string, weight int64) (p *Place, ok bool) {
+	if g == nil || weight < g.limits.Free {
+		return nil, true
+	}
+	p = g.newPlace(key, weight)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.letAtOnce(p) {
+		return nil, false
+	}
+	return p, true
+}
+
+func (g *Gate) newPlace(key string, weight int64) *Place {
+	if g.limits.Share > 0 {
+		weight = min(weight, g.limits.Share)
+	}
+	return &Place{gate: g, key: key, weight: weight}
+}
+
+// letAtOnce admits p unless it has to wait.
+func (g *Gate) letAtOnce(p *Place) bool {
+	if g.queue.Len() > 0 || g.places >= g.open() || !g.may(p.key, p) || !g.fits(p) {
+		return false
+	}
+	g.queue.Serve(p.key)
+	g.let(p)
+	return true
 }
 
 // WhileWanted makes the gate call f about once a second while the next request waits for room that others have, and p has

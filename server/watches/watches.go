@@ -141,7 +141,7 @@ func (w *stream) start(ctx context.Context) error {
 		return err
 	}
 	at := objects.Place{Resource: w.request.Resource, Namespace: o.Namespace, Name: o.Name}
-	scope := cache.Scope{Filter: o.Filter}
+	scope := cache.Scope{Filter: o.Filter, User: w.request.User()}
 	if conn := wire.From(ctx); conn != nil && w.request.R.ProtoMajor == 2 {
 		scope.Group, w.conn = conn, conn
 	}
