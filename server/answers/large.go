@@ -33,10 +33,10 @@ const (
 	slowAfter = 10 * time.Second
 )
 
-// taken is a writer that counts the bytes that the client takes, and the time for which writes wait for it.
+// taken is a writer that counts the bytes of writes, and the time for which they wait for the client.
 type taken struct {
 	http.ResponseWriter
-	bytes  atomic.Int64
+	bytes  atomic.Int64 // also of the present write
 	waited atomic.Int64 // nanoseconds, of the writes that have ended
 	since  atomic.Int64 // when the present write began, in nanoseconds since epoch; 0: there is none
 	epoch  time.Time
@@ -57,17 +57,39 @@ func (t *taken) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 // Write implements io.Writer, in pieces, so that a long write is counted before its end.
 func (t *taken) Write(p []byte) (n int, err error) {
 	for {
-		part := p[n:min(len(p), n+Chunk)]
-		began := time.Since(t.epoch)
-		t.since.Store(int64(max(began, 1)))
-		wrote, err := t.ResponseWriter.Write(part)
-		t.since.Store(0)
-		t.waited.Add(int64(time.Since(t.epoch) - began))
-		t.bytes.Add(int64(wrote))
+		part, wrote := p[n:min(len(p), n+Chunk)], 0
+		err := t.count(len(part), func() (err error) {
+			wrote, err = t.ResponseWriter.Write(part)
+			return err
+		})
 		if n += wrote; err != nil || n == len(p) {
 			return n, err
 		}
 	}
+}
+
+// count counts a write of n bytes.
+func (t *taken) count(n int, write func() error) error {
+	began := time.Since(t.epoch)
+	t.bytes.Add(int64(n))
+	t.since.Store(int64(max(began, 1)))
+	err := write()
+	t.since.Store(0)
+	t.waited.Add(int64(time.Since(t.epoch) - began))
+	return err
+}
+
+// Send calls write, which sends n bytes of the answer to a request past its writer. While the request has room, Send counts them,
+// and fails with cache.ErrSlow once the client has read too slowly while others waited.
+func (q *Request) Send(n int, write func() error) error {
+	if q.taken == nil {
+		return write()
+	}
+	err := q.taken.count(n, write)
+	if q.taken.ended.Load() {
+		return cache.ErrSlow
+	}
+	return err
 }
 
 // slow reports whether the client has taken too little.
@@ -131,4 +153,5 @@ func (q *Request) End() {
 		// All may have been written before. The next request on a connection must not find the deadline.
 		_ = http.NewResponseController(q.taken.ResponseWriter).SetWriteDeadline(time.Time{})
 	}
+	q.taken = nil // a watch goes on without its writer
 }

@@ -197,69 +197,6 @@ func (w *stream) settle(d cache.Delivery) (cache.Delivery, bool, error) {
 	})
 }
 
-// Until a client has read the initial events, their objects stay in memory even if they are replaced. So the client has a
-// minute, as for a list, and more in proportion to the bytes that it has read.
-const (
-	initialFor  = time.Minute
-	initialRate = 256 << 10 // bytes a second
-)
-
-// tooSlow reports whether a client that has read taken bytes since a time is too slow.
-func tooSlow(since time.Time, taken int) bool {
-	return time.Since(since) > initialFor+time.Duration(taken)*time.Second/initialRate
-}
-
-// initial sends the current objects, and the bookmark that ends them if the client wants one.
-func (w *stream) initial(out output) (err error) {
-	began, taken := time.Now(), 0
-	pace := w.server.Answers.Pace(w.request)
-	defer pace.End()
-	defer w.request.End()
-	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
-		var frame []byte
-		if err = w.server.Answers.Room(w.request, w.view.Negotiated(), it); err == nil {
-			frame, err = w.frame(cache.Added, it)
-		}
-		if err == nil {
-			w.begun = true
-			w.sent(len(frame))
-			if err = pace.Next(len(frame)); err == nil {
-				err = w.waiting(func() error { return out.send(frame) })
-			}
-			if taken += len(frame); err == nil && taken/answers.Chunk != (taken-len(frame))/answers.Chunk && tooSlow(began, taken) {
-				err = cache.ErrSlow
-			}
-		}
-		return err == nil
-	})
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		return err
-	}
-	return w.waiting(func() error {
-		if w.options.InitialEvents() && w.options.AllowWatchBookmarks {
-			return w.bookmark(out, w.there.Revision, true)
-		}
-		return out.flush()
-	})
-}
-
-// waiting calls write, which may wait for the client; the watch has no seat during that.
-func (w *stream) waiting(write func() error) error {
-	seat := w.request.Scope.Seat
-	if seat == nil {
-		return write()
-	}
-	seat.Sending()
-	err := write()
-	if late := seat.Sent(); err == nil {
-		err = late
-	}
-	return err
-}
-
 // bookmark sends a bookmark at a revision. end means that it ends the initial events.
 func (w *stream) bookmark(out output, revision int64, end bool) error {
 	frame, err := w.view.Bookmark(revision, end, !w.begun)

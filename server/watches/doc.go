@@ -2,7 +2,7 @@
 //
 //	Server.New          watches.go   a watch, from negotiated parameters; start finds the watcher of the cache
 //	Watch.Serve         watches.go   sends the header; from here on errors are events
-//	  initial           deliver.go   the objects that exist at the beginning
+//	  initial           initial.go   the objects that exist at the beginning
 //	  drain, push       deliver.go   changes and bookmarks
 //	  outlive           deliver.go   the watch goes on after its handler has returned
 //	clock               clock.go     one timer for the bookmarks and the ends of all watches
