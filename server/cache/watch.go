@@ -226,6 +226,10 @@ func (w *Watcher) awaitLarge(ctx context.Context, out []Delivery) (_ []Delivery,
 	return out, w.given, nil
 }
 
+// HoldsLarge reports whether the last Take returned large objects of the store's log, which replaysMost watchers may hold. It is
+// for the goroutine that calls Take.
+func (w *Watcher) HoldsLarge() bool { return w.large != nil }
+
 // freeLarge records that the watcher no longer holds a large page.
 func (w *Watcher) freeLarge() {
 	w.large.Leave()

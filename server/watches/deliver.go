@@ -117,8 +117,10 @@ func (w *stream) checkAlarm() {
 	w.server.clock.set(w, w.nextAlarm(now))
 }
 
-// deliver sends the rest of the batch; with a direct output that does not wait, as much as the client reads at once.
+// deliver sends the rest of the batch; with a direct output that does not wait, as much as the client reads at once. It ends the
+// watch of a slow client for whose batch others wait.
 func (w *stream) deliver(out output) error {
+	took, taken, awaited := time.Duration(0), 0, w.watcher.HoldsLarge()
 	for len(w.rest) > 0 && !out.blocked() {
 		d := w.rest[0]
 		if d.Unsure {
@@ -149,6 +151,10 @@ func (w *stream) deliver(out output) error {
 		w.rest = w.rest[1:]
 		w.begun = true
 		w.sent(len(frame))
+		var began time.Time
+		if awaited {
+			began = time.Now()
+		}
 		if large && out.splits() {
 			err = w.sendLarge(out, frame)
 		} else {
@@ -156,6 +162,12 @@ func (w *stream) deliver(out output) error {
 		}
 		if err != nil {
 			return err
+		}
+		if awaited {
+			took, taken = took+time.Since(began), taken+len(frame)
+			if tooSlow(took, taken) {
+				return cache.ErrSlow
+			}
 		}
 	}
 	w.watcher.Written()
@@ -177,7 +189,7 @@ func (w *stream) sendLarge(out output, frame []byte) error {
 			return err
 		}
 		taken += len(piece)
-		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.IsCut() || tooSlow(began, taken)) {
+		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.IsCut() || tooSlow(time.Since(began), taken)) {
 			return errCut
 		}
 		runtime.Gosched() // otherwise it keeps a processor for ten milliseconds, and short requests wait

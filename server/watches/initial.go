@@ -15,9 +15,9 @@ const (
 	initialRate = 256 << 10 // bytes a second
 )
 
-// tooSlow reports whether a client that has read taken bytes since a time is too slow.
-func tooSlow(since time.Time, taken int) bool {
-	return time.Since(since) > initialFor+time.Duration(taken)*time.Second/initialRate
+// tooSlow reports whether a client that took so long to read a number of bytes is too slow.
+func tooSlow(took time.Duration, taken int) bool {
+	return took > initialFor+time.Duration(taken)*time.Second/initialRate
 }
 
 // initial sends the current objects, and the bookmark that ends them if the client wants one.
@@ -70,7 +70,7 @@ func (w *stream) sendInitial(out output, frame []byte, began time.Time, taken in
 			return err
 		}
 		before := taken
-		if taken += len(piece); taken/answers.Chunk != before/answers.Chunk && tooSlow(began, taken) {
+		if taken += len(piece); taken/answers.Chunk != before/answers.Chunk && tooSlow(time.Since(began), taken) {
 			return cache.ErrSlow
 		}
 	}

@@ -2,6 +2,7 @@ package watches_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // metered is a stream whose client takes so many bytes a second.
@@ -100,4 +102,39 @@ func TestSlowWatchesGiveTheirRoomBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSlowReplaysEnd: a watch that has read large objects of the past from the database, as few watches may at a time, ends if its
+// client is slow to read the small ones before them.
+func TestSlowReplaysEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := storetest.NewMemory()
+		put := func(name string, size int) {
+			op := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "configmaps", Namespace: "ns", Name: name}, Value: []byte(servertest.ConfigMap(name, "", strings.Repeat("v", size)))}
+			if out, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{op}}}, time.Now()); err != nil || out[0].Err != nil {
+				t.Fatal(err, out)
+			}
+		}
+		put("first", 10)
+		for i := range 200 {
+			put(fmt.Sprint("small", i), 20<<10)
+		}
+		put("large", budget.DefaultBody)
+		catalogue, store := kinds.NewCatalogue(builtin.Resources()), sqlstore.New(d, sqlstore.Config{})
+		c := cache.New(catalogue)
+		defer c.Close()
+		if _, err := c.Load(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+		stored := objects.New(catalogue, store, c)
+		shown := &answers.Answers{Items: stored}
+		h := scoped(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown, Log: slog.New(slog.DiscardHandler)}})
+		stream := &metered{alone: &alone{}, rate: 20 << 10}
+		began := time.Now()
+		h.ServeHTTP(meteredWriter{httptest.NewRecorder(), stream}, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&timeoutSeconds=600", nil))
+		synctest.Wait()
+		if took, taken := time.Since(began), stream.taken.Load(); !stream.isOver() || took > 75*time.Second || taken < 1<<20 {
+			t.Errorf("after %v and %d bytes the watch is over: %t", took, taken, stream.isOver())
+		}
+	})
 }
