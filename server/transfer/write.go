@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,10 +68,21 @@ func (w *Writer) key(k sqlstore.Key) (key string, r *kinds.Resource, err error) 
 
 // encode makes the value.
 func (w *Writer) encode(r *kinds.Resource, row sqlstore.Row) ([]byte, error) {
+	if row.Damaged != nil { // whatever can be read of it
+		return nil, row.Damaged
+	}
 	if _, _, _, sealed := sqlstore.SealedBy(row.Value); sealed {
 		return nil, errors.New("its value is encrypted, and was to be decrypted first")
 	}
 	if r == nil || asJSON(r) {
+		var fields map[string]json.RawMessage
+		err := json.Unmarshal(row.Value, &fields)
+		if err == nil && fields == nil {
+			err = errors.New("it is null")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("its value cannot be read: %w", err)
+		}
 		return append(bytes.Clone(bytes.TrimRight(row.Value, "\n")), '\n'), nil
 	}
 	obj := r.NewStored()
