@@ -171,6 +171,7 @@ func serviceHost(h *verbs.Handler, c *verbs.Call, name, port string) (string, er
 	if len(subsets) == 0 {
 		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
 	}
+	pods := podAddresses{namespace: c.Info.Namespace, find: func(pod string) []string { return addressesOf(h, c, pod) }}
 	for _, i := range rand.Perm(len(subsets)) {
 		s := &subsets[i]
 		at := slices.IndexFunc(s.Ports, func(p corev1.EndpointPort) bool { return p.Name == port })
@@ -178,7 +179,10 @@ func serviceHost(h *verbs.Handler, c *verbs.Call, name, port string) (string, er
 			continue
 		}
 		for _, j := range rand.Perm(len(s.Addresses)) {
-			if a := &s.Addresses[j]; isPod(h, c, a) {
+			if err := c.Context().Err(); err != nil {
+				return "", err
+			}
+			if a := &s.Addresses[j]; pods.has(a) {
 				return net.JoinHostPort(a.IP, strconv.Itoa(int(s.Ports[at].Port))), nil
 			}
 		}
@@ -186,22 +190,47 @@ func serviceHost(h *verbs.Handler, c *verbs.Call, name, port string) (string, er
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", c.Info.Name))
 }
 
-// isPod reports whether an address belongs to a pod of the same namespace: users that may write Endpoints
-// must not be able to make this server connect anywhere else. It sends no query: an Endpoints may name thousands of pods.
-func isPod(h *verbs.Handler, c *verbs.Call, a *corev1.EndpointAddress) bool {
-	if a.TargetRef == nil || a.TargetRef.Namespace != c.Info.Namespace {
+// podAddresses are the addresses of the pods that an Endpoints names. Each pod is read once, because thousands of
+// addresses may name the same one.
+type podAddresses struct {
+	namespace string
+	find      func(pod string) []string
+	known     map[string][]string // by pod
+}
+
+// has reports whether an address belongs to a pod of the same namespace: users that may write Endpoints
+// must not be able to make this server connect anywhere else.
+func (p *podAddresses) has(a *corev1.EndpointAddress) bool {
+	if a.TargetRef == nil || a.TargetRef.Namespace != p.namespace {
 		return false
 	}
-	at := podPlace(h, c, a.TargetRef.Name)
+	ips, ok := p.known[a.TargetRef.Name]
+	if !ok {
+		if p.known == nil {
+			p.known = map[string][]string{}
+		}
+		ips = p.find(a.TargetRef.Name)
+		p.known[a.TargetRef.Name] = ips
+	}
+	return slices.Contains(ips, a.IP)
+}
+
+// addressesOf returns the addresses of a pod; none if it cannot be read. It sends no query: an Endpoints may name thousands of pods.
+func addressesOf(h *verbs.Handler, c *verbs.Call, pod string) []string {
+	at := podPlace(h, c, pod)
 	item, err := h.Objects.Get(c.Permit(), at)
 	if item == nil || err != nil {
-		return false
+		return nil
 	}
 	obj, err := h.Objects.Decode(c.Context(), at.Resource, item)
 	if err != nil {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(obj.(*corev1.Pod).Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.IP })
+	var ips []string
+	for _, ip := range obj.(*corev1.Pod).Status.PodIPs {
+		ips = append(ips, strings.Clone(ip.IP)) // not the decoded pod
+	}
+	return ips
 }
 
 // find returns an object of the call's namespace, as all servers have written it. The error for a missing one names the resource of the call,
