@@ -52,7 +52,7 @@ const maxErrors = 100
 // usesAudience reports whether a volume of a pod requests tokens for an audience, itself or by its driver. If none does,
 // it returns the errors of the volumes whose driver could not be read.
 func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
-	checked := map[string]bool{} // drivers
+	checked, claims := map[string]bool{}, map[string]bool{} // drivers and claims that were read already: volumes may share them
 	var errs []error
 	more := 0
 	for i := range pod.Spec.Volumes {
@@ -64,6 +64,11 @@ func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience
 				}
 			}
 		}
+		name := claimName(pod, v)
+		if claims[name] {
+			continue
+		}
+		claims[name] = name != ""
 		driver, err := p.driver(ctx, pod, v)
 		found := false
 		if err == nil && driver != "" && !checked[driver] {
@@ -87,13 +92,23 @@ func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience
 	return false, utilerrors.NewAggregate(errs)
 }
 
-// driver returns the CSI driver of a volume; "" if it has none.
-func (p Restriction) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+// claimName returns the name of the claim of a volume; "" if it has none.
+func claimName(pod *corev1.Pod, v *corev1.Volume) string {
 	switch {
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		return p.driverOfClaim(ctx, pod.Namespace, pod.Name+"-"+v.Name)
+		return pod.Name + "-" + v.Name
 	case v.PersistentVolumeClaim != nil:
-		return p.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+		return v.PersistentVolumeClaim.ClaimName
+	}
+	return ""
+}
+
+// driver returns the CSI driver of a volume; "" if it has none.
+func (p Restriction) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+	claim := claimName(pod, v)
+	switch {
+	case claim != "":
+		return p.driverOfClaim(ctx, pod.Namespace, claim)
 	case v.CSI != nil:
 		return v.CSI.Driver, nil
 	case v.AWSElasticBlockStore != nil:

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -298,5 +299,49 @@ func TestAudienceOfManyVolumes(t *testing.T) {
 	err := p.Admit(t.Context(), write{op: "CREATE", resource: "serviceaccounts", sub: "token", namespace: "ns", name: "app", object: request}.attributes(agent))
 	if err == nil || !strings.Contains(err.Error(), `"claim-0" not found`) || !strings.Contains(err.Error(), "1900 more errors") || len(err.Error()) > 16<<10 {
 		t.Errorf("%.500v", err)
+	}
+}
+
+// counted are objects whose reads are counted.
+type counted struct {
+	stored
+	reads *int
+}
+
+func (c counted) Get(ctx context.Context, storage, namespace, name string) (kinds.Object, error) {
+	*c.reads++
+	return c.stored.Get(ctx, storage, namespace, name)
+}
+
+// TestAudienceOfVolumesOfOneClaim: a claim is read once, however many volumes use it.
+func TestAudienceOfVolumesOfOneClaim(t *testing.T) {
+	many := pod("many", "n1", func(p *corev1.Pod) {
+		p.Spec.ServiceAccountName = "app"
+		for i := range 2_000 {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprint("claim-", i/1_000)},
+			}})
+		}
+	})
+	of := func(i int, driver, audience string) stored {
+		claim, volume, name := fmt.Sprint("claim-", i), fmt.Sprint("volume-", i), "csidrivers.storage.k8s.io/"+driver
+		return stored{
+			"persistentvolumeclaims/" + claim: &corev1.PersistentVolumeClaim{ObjectMeta: meta(claim), Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}},
+			"persistentvolumes/" + volume: &corev1.PersistentVolume{ObjectMeta: meta(volume), Spec: corev1.PersistentVolumeSpec{
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver}},
+			}},
+			name: &storagev1.CSIDriver{ObjectMeta: meta(driver), Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: audience}}}},
+		}
+	}
+	reads := 0
+	objects := counted{stored: stored{"pods/many": many}, reads: &reads}
+	maps.Copy(objects.stored, of(0, "first", "other"))
+	maps.Copy(objects.stored, of(1, "second", "vault"))
+	request := token("Pod", "many", many.UID)
+	request.Spec.Audiences = []string{"vault"}
+	p := nodes.Restriction{Objects: objects, Audiences: true}
+	err := p.Admit(t.Context(), write{op: "CREATE", resource: "serviceaccounts", sub: "token", namespace: "ns", name: "app", object: request}.attributes(agent))
+	if err != nil || reads != 7 { // the pod, and three objects for each of two claims
+		t.Errorf("%v after %d reads", err, reads)
 	}
 }
