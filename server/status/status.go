@@ -172,14 +172,15 @@ func TooLarge(limit int64) *metav1.Status {
 	return finish(&s)
 }
 
-// finish sets the fields that every Status has.
+// finish sets the fields that every Status has. Another server may have chosen the code: one that cannot be that of an
+// answer counts as missing.
 func finish(s *metav1.Status) *metav1.Status {
 	s.Kind, s.APIVersion = "Status", "v1"
 	if s.Status == "" {
 		s.Status = metav1.StatusFailure
 	}
 	limit(s)
-	if s.Code == 0 {
+	if s.Code < http.StatusOK || s.Code > 999 {
 		s.Code = http.StatusInternalServerError
 		if s.Status == metav1.StatusSuccess {
 			s.Code = http.StatusOK

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/status"
@@ -70,6 +71,17 @@ func TestOf(t *testing.T) {
 		}
 		if strings.Contains(st.Message, "secret detail") {
 			t.Errorf("%v: leaks: %q", c.err, st.Message)
+		}
+	}
+}
+
+// TestCodeOfOthers: a webhook or a kubelet chose the code, with which this server could not answer.
+func TestCodeOfOthers(t *testing.T) {
+	for code, want := range map[int32]int32{-1: 500, 0: 500, 42: 500, 101: 500, 199: 500, 200: 200, 403: 403, 600: 600, 999: 999, 1000: 500, 70_000: 500} {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: "no"}}
+		st, unknown := status.Of(err, schema.GroupResource{})
+		if st.Code != want || st.Message != "no" || unknown {
+			t.Errorf("code %d became %d: %+v", code, st.Code, st)
 		}
 	}
 }
