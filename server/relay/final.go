@@ -10,7 +10,8 @@ const mostEarly = 16
 
 // Final writes the answer of another server to a client. It drops informational responses: package
 // httputil clears all headers after each of them, also those that this server has set, and nothing here
-// expects an answer to begin more than once.
+// expects an answer to begin more than once. A code under 100, which Go's client accepts, becomes a 502: it must not
+// pass for an early answer, whose body would follow an implicit 200.
 type Final struct {
 	http.ResponseWriter
 	own   http.Header // set by this server
@@ -26,6 +27,9 @@ func NewFinal(w http.ResponseWriter, end func()) *Final {
 
 // WriteHeader implements http.ResponseWriter.
 func (f *Final) WriteHeader(code int) {
+	if code < 100 {
+		code = http.StatusBadGateway
+	}
 	if code < 200 { // a requested switch of protocols is written to the connection itself
 		if f.early++; f.early > mostEarly {
 			f.end()

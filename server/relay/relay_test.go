@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -25,6 +26,20 @@ func TestStrip(t *testing.T) {
 	alone := http.Header{"Sec-Websocket-Protocol": {"base64url.bearer.authorization.k8s.io.c2VjcmV0"}}
 	if relay.Strip(alone, nil); len(alone) > 0 {
 		t.Errorf("left: %v", alone)
+	}
+}
+
+// TestFinalCodes: an early answer is dropped, and no other code becomes an implicit 200.
+func TestFinalCodes(t *testing.T) {
+	for code, want := range map[int]int{0: 502, 42: 502, 99: 502, 200: 200, 404: 404, 999: 999} {
+		r := httptest.NewRecorder()
+		f := relay.NewFinal(r, func() { t.Error("ended") })
+		f.WriteHeader(http.StatusEarlyHints)
+		f.WriteHeader(code)
+		f.Write([]byte("body"))
+		if r.Code != want {
+			t.Errorf("the code %d became %d", code, r.Code)
+		}
 	}
 }
 
