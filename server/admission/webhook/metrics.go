@@ -25,8 +25,8 @@ func NewMetrics() *Metrics {
 			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time of calls of webhooks.",
 			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25},
 		}, []string{"name", "type", "operation", "rejected"}),
-		calls:      counter("webhook_request_total", "Calls of webhooks, by the code of the answer; codes over 600 count as 600.", "name", "type", "operation", "code", "rejected"),
-		rejections: counter("webhook_rejection_count", "Requests that webhooks, or failures to call them, have refused; codes over 600 count as 600.", "name", "type", "operation", "error_type", "rejection_code"),
+		calls:      counter("webhook_request_total", "Calls of webhooks, by the code of the answer; codes over 600 count as 600, negative ones as 0.", "name", "type", "operation", "code", "rejected"),
+		rejections: counter("webhook_rejection_count", "Requests that webhooks, or failures to call them, have refused; codes over 600 count as 600, negative ones as 0.", "name", "type", "operation", "error_type", "rejection_code"),
 		fails:      counter("webhook_fail_open_count", "Failures to call webhooks that were let pass.", "name", "type"),
 	}
 }
@@ -53,14 +53,17 @@ func (m *Metrics) called(name, phase string, op admission.Operation, took time.D
 		return
 	}
 	m.took.WithLabelValues(name, phase, string(op), strconv.FormatBool(rejected)).Observe(took.Seconds())
-	m.calls.WithLabelValues(name, phase, string(op), strconv.Itoa(min(code, 600)), strconv.FormatBool(rejected)).Inc()
+	m.calls.WithLabelValues(name, phase, string(op), codeLabel(code), strconv.FormatBool(rejected)).Inc()
 }
 
 func (m *Metrics) rejected(name, phase string, op admission.Operation, sort string, code int) {
 	if m != nil {
-		m.rejections.WithLabelValues(name, phase, string(op), sort, strconv.Itoa(min(code, 600))).Inc()
+		m.rejections.WithLabelValues(name, phase, string(op), sort, codeLabel(code)).Inc()
 	}
 }
+
+// codeLabel returns the label of a code, which the webhook chose: the number of labels is bounded.
+func codeLabel(code int) string { return strconv.Itoa(max(0, min(code, 600))) }
 
 func (m *Metrics) failedOpen(name, phase string) {
 	if m != nil {

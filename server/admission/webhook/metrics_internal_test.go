@@ -77,3 +77,25 @@ func TestMetricsOfFormerWebhooks(t *testing.T) {
 	configure("second")
 	want()
 }
+
+// TestMetricsOfChosenCodes: a webhook cannot add series with the codes that it chooses.
+func TestMetricsOfChosenCodes(t *testing.T) {
+	m := NewMetrics()
+	for i := range 1_000 {
+		for _, code := range []int{-1 - i, 600 + i} {
+			m.called("a.example", "validating", admission.Create, 0, code, true)
+			m.rejected("a.example", "validating", admission.Create, "no_error", code)
+		}
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m.calls, m.rejections)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 2 {
+		t.Fatal(families, err)
+	}
+	for _, f := range families {
+		if n := len(f.GetMetric()); n != 2 {
+			t.Errorf("%s has %d series", f.GetName(), n)
+		}
+	}
+}
