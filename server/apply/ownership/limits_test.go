@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,24 @@ func TestCrowded(t *testing.T) {
 		_, _, err := owner.Apply(r, "", nil, []byte(body), "m", false, time.Now())
 		if apierrors.IsRequestEntityTooLargeError(err) != refused || !refused && err != nil {
 			t.Errorf("%d fields side by side: %v", n, err)
+		}
+	}
+}
+
+// TestCrowdedScale: nor is it for a Scale, whose metadata may hold as much.
+func TestCrowdedScale(t *testing.T) {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	owner := ownership.New(ownership.Config{Schemas: schema.New(catalogue)})
+	r := catalogue.Lookup("apps", "v1", "deployments")
+	for n, refused := range map[int]bool{1000: false, 30000: true} {
+		var labels strings.Builder
+		for i := range n {
+			fmt.Fprintf(&labels, `,"k%d":"v"`, i)
+		}
+		body := `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a","labels":{` + labels.String()[1:] + `}},"spec":{"replicas":3}}`
+		scale, _, err := owner.ApplyScale(r, "scale", &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}, []byte(body), "m", false)
+		if apierrors.IsRequestEntityTooLargeError(err) != refused || !refused && (err != nil || scale.Spec.Replicas != 3) {
+			t.Errorf("%d labels of a Scale: %v", n, err)
 		}
 	}
 }

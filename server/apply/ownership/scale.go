@@ -62,6 +62,9 @@ func (m *FieldManager) ApplyScale(r *kinds.Resource, sub string, live kinds.Obje
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := checkFields(tree); err != nil {
+		return nil, nil, err
+	}
 	if err := checkEntries(live.GetManagedFields()); err != nil {
 		return nil, nil, err
 	}
