@@ -17,8 +17,8 @@ import (
 // tokensAgent is the field manager of writes of Tokens.
 const tokensAgent = "tokens-controller"
 
-// tokenMark occurs in the stored form of every Secret of the token type.
-var tokenMark = []byte(`"type":"` + string(corev1.SecretTypeServiceAccountToken) + `"`)
+// tokens selects Secrets of the token type by the only field of core.SecretFields, which the cache knows without unpacking them.
+var tokens = cache.NewFilter(nil, []cache.FieldTerm{{Index: 0, Value: string(corev1.SecretTypeServiceAccountToken)}})
 
 // Tokens fills Secrets of the type kubernetes.io/service-account-token: with a token of the service account that they
 // name, the authority of the API, and the name of their namespace. It deletes a Secret whose account does not exist, or
@@ -63,7 +63,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 }
 
 func holdsToken(item *cache.Item) bool {
-	return item.Err() == nil && bytes.Contains(item.JSON(), tokenMark)
+	return item.Err() == nil && tokens.Match(item)
 }
 
 func (t *Tokens) reconcile(ctx context.Context, key reconcile.Key) error {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/accounts"
 	"github.com/rowlock/rowlock/server/controllers/controllertest"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
@@ -179,5 +180,40 @@ func TestAccountAndTokenOfOneCommit(t *testing.T) {
 			Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
 			Issue:     func(string, string, string, string) (string, error) { return "token", nil },
 		}).Run
+	})
+}
+
+// TestAccountTokensPacked: to look for the Secrets of a namespace that hold tokens does not unpack the others.
+func TestAccountTokensPacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := controllertest.NewCluster(t)
+		c.Cache = cache.NewWith(c.Catalogue, cache.Config{PlainBytes: 1 << 20})
+		for i := range 1_000 {
+			name := fmt.Sprint("plain-", i)
+			c.Set("secrets", "n", name, corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"a": []byte(strings.Repeat(name+",", 500))}})
+		}
+		c.Set("secrets", "n", "lost", corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.ServiceAccountNameKey: "robot"}}, Type: corev1.SecretTypeServiceAccountToken,
+		})
+		for range 3 {
+			c.Cache.Pack(t.Context())
+		}
+		before := c.Cache.PlainBytes()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		a := &accounts.Tokens{
+			Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
+			Issue: func(string, string, string, string) (string, error) { return "", errors.New("no key") },
+		}
+		go func() { _ = a.Run(ctx) }()
+		synctest.Wait()
+		c.Set("serviceaccounts", "n", "other", corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "u1"}})
+		synctest.Wait()
+		if w := c.Written(); len(w) != 1 {
+			t.Errorf("the Secret without an account is not found: %q", w)
+		}
+		if grown := c.Cache.PlainBytes() - before; before > 1<<20 || grown > 64<<10 {
+			t.Errorf("%d bytes are plain, and %d more after the search", before, grown)
+		}
 	})
 }
