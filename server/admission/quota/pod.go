@@ -147,6 +147,7 @@ func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 	if !ok {
 		return nil
 	}
+	names = mandatory(names)
 	missing := map[corev1.ResourceName][]string{}
 	type lack struct {
 		name      corev1.ResourceName
@@ -159,7 +160,7 @@ func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 			have := corev1.ResourceList{}
 			named(have, c.Resources.Requests, c.Resources.Limits)
 			for _, name := range names {
-				if _, ok := have[name]; !ok && podNames[name].mandatory && !reported.Again(lack{name, c.Name}) {
+				if _, ok := have[name]; !ok && !reported.Again(lack{name, c.Name}) {
 					missing[name] = append(missing[name], c.Name)
 				}
 			}
@@ -176,6 +177,11 @@ func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 		texts = append(texts, fmt.Sprintf("%s for: %s", name, strings.Join(missing[name], ",")))
 	}
 	return fmt.Errorf("must specify %s", strings.Join(texts, "; "))
+}
+
+// mandatory returns the names that each container of a counted pod must have. They are few, whatever quotas count.
+func mandatory(names []corev1.ResourceName) []corev1.ResourceName {
+	return slices.DeleteFunc(slices.Clone(names), func(name corev1.ResourceName) bool { return !podNames[name].mandatory })
 }
 
 // terminates reports whether a pod has a deadline.
