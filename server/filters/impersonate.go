@@ -103,9 +103,10 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	defer leave()
-	constraint := ""
+	constraint, stand := "", i.stand(claims)
 	if i.modes != nil {
 		who, constraint, err = i.modes.become(r.Context(), s, requested(r.Header))
+		stand = stands(i.authorizer, s, requested(r.Header), constraint)
 	} else {
 		err = i.allowed(r.Context(), s.User, claims)
 	}
@@ -116,7 +117,7 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if LongRunning(s.Info) {
-		s.Stand = append(s.Stand, stands(i.authorizer, s, requested(r.Header), constraint))
+		s.Stand = append(s.Stand, stand)
 	}
 	s.Actor, s.User, s.Constraint = s.User, who, constraint
 	strip(r.Header)
@@ -138,6 +139,19 @@ func (i *impersonation) allowed(ctx context.Context, caller *authx.Identity, cla
 		return permits.Forbidden(a, reason)
 	}
 	return nil
+}
+
+// stand returns a function that reports whether claims that were allowed still are. It does as long as the authorizer fails.
+func (i *impersonation) stand(claims []claim) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		for n := range claims {
+			a := claims[n].attributes
+			if d, _, err := i.authorizer.Authorize(ctx, &a); d != authx.Allow && err == nil {
+				return false
+			}
+		}
+		return true
+	}
 }
 
 // unnamed answers headers that do not name a user.

@@ -3,9 +3,11 @@ package filters_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -113,6 +115,45 @@ func TestRevoked(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRevokedImpersonation: whether an impersonation may go on is decided by the very attributes by which it was allowed.
+func TestRevokedImpersonation(t *testing.T) {
+	for _, constrained := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			seen, count := map[string]int{}, 0
+			z := authorizer(func(a *authx.Attributes) (authx.Decision, string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				count++
+				seen[fmt.Sprintf("%s %s %q %q %s/%s %q %s", a.User.Name, a.Verb, a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Namespace, a.Name)]++
+				return authx.Allow, "", nil
+			})
+			user := authenticator(func() (*authx.Authenticated, bool, error) {
+				return &authx.Authenticated{Identity: &authx.Identity{Name: "eva"}}, true, nil
+			})
+			ctx, stop := context.WithCancel(t.Context())
+			revoked := filters.NewRevoked(z, quiet)
+			go func() { _ = revoked.Run(ctx) }()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/pods?watch=1", nil)
+			for name, value := range map[string]string{"User": "system:serviceaccount:a:b", "Group": "g", "Uid": "u", "Extra-K": "v"} {
+				r.Header.Set("Impersonate-"+name, value)
+			}
+			go serve(r, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, filters.EndWith(ctx, 0), filters.Authenticate(user, quiet, fail),
+				filters.Impersonate(z, filters.Impersonation{Constrained: constrained}, quiet, fail), filters.Authorize(z, quiet, fail), revoked.Filter)
+			synctest.Wait()
+			mu.Lock()
+			first := len(seen)
+			mu.Unlock()
+			time.Sleep(time.Minute)
+			stop()
+			synctest.Wait()
+			if first < 5 || len(seen) != first || count < 2*first {
+				t.Errorf("constrained %v: %d questions at first, %d in all: %v", constrained, first, count, seen)
+			}
+		})
 	}
 }
 
