@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/request"
@@ -15,11 +18,14 @@ import (
 const (
 	// A round through all long-running requests begins revokedEvery after the last one, or after revokedRest times
 	// the time that its checks took, so that it takes a bounded share of a processor. A check that takes longer than
-	// revokedBusy waits for another server, and counts as that; after revokedPatience it fails.
+	// revokedBusy waits for another server, and counts as that; after revokedPatience it fails. The next one begins at
+	// the end of a check, or after revokedTurn unless revokedWaiting last already.
 	revokedEvery    = 20 * time.Second
 	revokedRest     = 10
 	revokedBusy     = 100 * time.Microsecond
 	revokedPatience = 5 * time.Second
+	revokedTurn     = time.Millisecond
+	revokedWaiting  = 64
 	// revokedStep is the number of requests after which a round yields to other goroutines.
 	revokedStep = 64
 )
@@ -80,31 +86,45 @@ func (v *Revoked) Run(ctx context.Context) error {
 }
 
 // round checks all requests, and returns for how long it kept a processor busy, about.
-func (v *Revoked) round(ctx context.Context) (busy time.Duration) {
+func (v *Revoked) round(ctx context.Context) time.Duration {
 	v.mu.Lock()
 	list := make([]*request.Scope, 0, len(v.open))
 	for s := range v.open {
 		list = append(list, s)
 	}
 	v.mu.Unlock()
-	ended := 0
+	var took, ended atomic.Int64
+	var checks errgroup.Group
+	checks.SetLimit(revokedWaiting)
+	turn := make(chan struct{}, 1) // full while a check has its turn
 	for i, s := range list {
 		if i%revokedStep == 0 {
 			runtime.Gosched()
 		}
-		began := time.Now()
-		stands := v.stands(ctx, s)
-		busy += min(time.Since(began), revokedBusy)
-		if stands || ctx.Err() != nil || !v.has(s) {
-			continue
+		turn <- struct{}{}
+		if ctx.Err() != nil {
+			break
 		}
-		ended++
-		s.End()
+		checks.Go(func() error {
+			pass := sync.OnceFunc(func() { <-turn })
+			waits := time.AfterFunc(revokedTurn, pass)
+			began := time.Now()
+			stands := v.stands(ctx, s)
+			took.Add(int64(min(time.Since(began), revokedBusy)))
+			waits.Stop()
+			pass()
+			if !stands && ctx.Err() == nil && v.has(s) {
+				ended.Add(1)
+				s.End()
+			}
+			return nil
+		})
 	}
-	if ended > 0 {
-		v.log.Info("ended watches and connections whose users may no longer have them", "count", ended)
+	_ = checks.Wait()
+	if n := ended.Load(); n > 0 {
+		v.log.Info("ended watches and connections whose users may no longer have them", "count", n)
 	}
-	return busy
+	return time.Duration(took.Load())
 }
 
 func (v *Revoked) has(s *request.Scope) bool {
