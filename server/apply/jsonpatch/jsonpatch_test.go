@@ -235,3 +235,36 @@ func TestCopies(t *testing.T) {
 		t.Errorf("a document that doubles sixty times: %v", err)
 	}
 }
+
+// TestPatchDepth: moves nest lists deeper than the patch and the document do. The result has no more levels than a decoder reads.
+func TestPatchDepth(t *testing.T) {
+	const levels, rounds = 6_000, 2
+	ops := []string{
+		fmt.Sprintf(`{"op":"add","path":"/p","value":%s%s}`, strings.Repeat("[", levels), strings.Repeat("]", levels)),
+		`{"op":"add","path":"/c","value":[]}`,
+	}
+	for range rounds {
+		ops = append(ops, `{"op":"copy","from":"/p","path":"/q"}`, fmt.Sprintf(`{"op":"move","from":"/c","path":"/q%s/-"}`, strings.Repeat("/0", levels-1)),
+			`{"op":"move","from":"/q","path":"/c"}`)
+	}
+	apply := func(ops ...string) ([]byte, error) {
+		text := "[" + strings.Join(ops, ",") + "]"
+		if len(text) > budget.DefaultBody {
+			t.Fatalf("no body has %d bytes", len(text))
+		}
+		patch, err := jsonpatch.Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return patch.Apply([]byte(`{"a":1}`), budget.New(t.Context(), "the JSON patch"))
+	}
+	if out, err := apply(ops...); err == nil || err.Error() != "exceeded max depth" {
+		t.Errorf("%d bytes and %v", len(out), err)
+	}
+	if out, err := apply(append(ops, `{"op":"copy","from":"/c","path":"/d"}`)...); err == nil || err.Error() != "exceeded max depth" {
+		t.Errorf("%d bytes and %v for a copy", len(out), err)
+	}
+	if out, err := apply(append(ops, `{"op":"remove","path":"/c"}`)...); err != nil || len(out) != 2*levels+len(`{"a":1,"p":}`) {
+		t.Errorf("%d bytes and %v where nothing is deep in the end", len(out), err)
+	}
+}

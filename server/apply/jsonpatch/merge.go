@@ -36,7 +36,7 @@ func Merge(document, patch []byte, b *budget.Budget) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return doc.write(make([]byte, 0, len(document)+len(patch)), b)
+	return doc.write(make([]byte, 0, len(document)+len(patch)), b, scan.MaxDepth)
 }
 
 type merger struct{ *budget.Budget }

@@ -1,6 +1,10 @@
 package jsonpatch
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
 
 // shift charges the elements that an insertion or removal moves.
 func (r *run) shift(n *node) error { return r.Spend(len(n.elements.blocks) / 16) }
@@ -158,7 +162,7 @@ func (r *run) copy(o operation) error {
 		return err
 	}
 	if v != nil {
-		text, err := v.write(nil, r.Budget)
+		text, err := v.write(nil, r.Budget, scan.MaxDepth)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // mostCopied bounds how many bytes the operations of a patch of a document of n bytes may copy: each can double the
@@ -79,7 +80,7 @@ func (p Patch) Apply(document []byte, b *budget.Budget) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return r.root.write(make([]byte, 0, len(document)+r.copied), b)
+	return r.root.write(make([]byte, 0, len(document)+r.copied), b, scan.MaxDepth)
 }
 
 // run is the work on one document. Its methods are the operations.

@@ -2,6 +2,7 @@ package jsonpatch
 
 import (
 	stdjson "encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -9,10 +10,17 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// write appends a node as encoding/json would write it.
-func (n *node) write(dst []byte, b *budget.Budget) ([]byte, error) {
+// errDepth is the error of encoding/json for the result, which no decoder would read.
+var errDepth = errors.New("exceeded max depth")
+
+// write appends a node as encoding/json would write it. It follows depth opened levels, because moves nest them far deeper than a
+// body does, and each takes a part of the stack.
+func (n *node) write(dst []byte, b *budget.Budget, depth int) ([]byte, error) {
 	if n == nil || n.src == nil {
 		return append(dst, "null"...), nil
+	}
+	if depth == 0 && n.opened != unopened {
+		return dst, errDepth
 	}
 	var err error
 	switch n.opened {
@@ -26,7 +34,7 @@ func (n *node) write(dst []byte, b *budget.Budget) ([]byte, error) {
 				dst = append(dst, ',')
 			}
 			dst = appendKey(dst, key)
-			if dst, err = n.members[key].write(append(dst, ':'), b); err != nil {
+			if dst, err = n.members[key].write(append(dst, ':'), b, depth-1); err != nil {
 				return dst, err
 			}
 		}
@@ -41,7 +49,7 @@ func (n *node) write(dst []byte, b *budget.Budget) ([]byte, error) {
 				dst = append(dst, ',')
 			}
 			var err error
-			dst, err = e.write(dst, b)
+			dst, err = e.write(dst, b, depth-1)
 			return err
 		})
 		return append(dst, ']'), err
