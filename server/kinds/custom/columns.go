@@ -13,6 +13,13 @@ import (
 	"github.com/rowlock/rowlock/server/schema/jsonpath"
 )
 
+// Bounds of the cells of one object, since whoever writes a definition chooses their number and paths: how many values the
+// paths may visit, and the bytes of texts after which no more are made.
+const (
+	maxVisited   = 1 << 20
+	maxCellBytes = 4 << 20
+)
+
 // column is one column of a definition.
 type column struct {
 	path *jsonpath.Path
@@ -49,8 +56,16 @@ func (v *Version) columns() kinds.Columns {
 		Cells: func(obj kinds.Object, now time.Time) []any {
 			cells := make([]any, 1, 1+len(all))
 			cells[0] = obj.GetName()
+			left, bytes := jsonpath.Budget(maxVisited), 0
 			for _, c := range all {
-				cells = append(cells, c.cell(tree(obj), now))
+				var cell any
+				if bytes < maxCellBytes {
+					cell = c.cell(tree(obj), now, &left)
+				}
+				if text, ok := cell.(string); ok {
+					bytes += len(text)
+				}
+				cells = append(cells, cell)
 			}
 			return cells
 		},
@@ -58,8 +73,8 @@ func (v *Version) columns() kinds.Columns {
 }
 
 // cell returns the first value that the path leads to, if it has the type of the column.
-func (c column) cell(obj map[string]any, now time.Time) any {
-	found, err := c.path.Find(obj)
+func (c column) cell(obj map[string]any, now time.Time, left *jsonpath.Budget) any {
+	found, err := c.path.Find(obj, left)
 	if err != nil || len(found) == 0 {
 		return nil
 	}

@@ -114,6 +114,42 @@ func TestColumns(t *testing.T) {
 	}
 }
 
+// TestColumnsOfManyValues: the cells of one object are bounded, whatever columns its definition has.
+func TestColumnsOfManyValues(t *testing.T) {
+	cells := func(n int, path string, spec any) []any {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict([]byte(boats), crd); err != nil {
+			t.Fatal(err)
+		}
+		crd.Status.AcceptedNames = crd.Spec.Names
+		column := apiextensionsv1.CustomResourceColumnDefinition{Name: "Any", Type: "string", JSONPath: path}
+		crd.Spec.Versions[0].AdditionalPrinterColumns = slices.Repeat([]apiextensionsv1.CustomResourceColumnDefinition{column}, n)
+		d, err := custom.New(crd, 10, nil, release.Default)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := boat(t, "metadata: {name: a}")
+		u.Object["spec"] = spec
+		return d.Resources[0].Columns.Cells(u, time.Time{})
+	}
+	var deep any = "end"
+	for range 200 {
+		deep = []any{deep}
+	}
+	if got := cells(3, ".spec..[*]..[*]..[*]", deep); !reflect.DeepEqual(got, []any{"a", nil, nil, nil}) {
+		t.Errorf("paths that lead to a million values: %.200v", got)
+	}
+	size := 0
+	got := cells(1_000, ".spec", map[string]any{"text": strings.Repeat("x", 1<<20)})
+	for _, cell := range got {
+		text, _ := cell.(string)
+		size += len(text)
+	}
+	if len(got) != 1_001 || size < 1<<20 || size > 8<<20 {
+		t.Errorf("%d cells of %d bytes", len(got), size)
+	}
+}
+
 func TestStrategy(t *testing.T) {
 	v1 := resources(t)["v1"]
 	obj := boat(t, "metadata: {name: a}\nspec: {oars: 1}\nstatus: {oars: 9}")

@@ -6,6 +6,7 @@
 package jsonpath
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,18 +26,31 @@ func Parse(text string) (*Path, error) {
 
 // Find returns all values that a path leads to in a tree of maps, slices, strings,
 // numbers and booleans. Keys that are not there lead nowhere; an index that is out of
-// bounds, or an index into a value that is not a list, is an error.
-func (p *Path) Find(tree any) ([]any, error) { return walk([]any{tree}, p.steps) }
+// bounds, or an index into a value that is not a list, is an error. So is a walk that needs more than b.
+func (p *Path) Find(tree any, b *Budget) ([]any, error) { return walk([]any{tree}, p.steps, b) }
 
-// step leads from values to further values.
-type step interface {
-	from(values []any) ([]any, error)
+// Budget is the number of values that walks may still visit: with each ".." of a path their number can be multiplied by the
+// depth of the tree.
+type Budget int
+
+var errTooMany = errors.New("the path leads to too many values")
+
+func (b *Budget) spend(n int) error {
+	if *b -= Budget(n); *b < 0 {
+		return errTooMany
+	}
+	return nil
 }
 
-func walk(values []any, steps []step) ([]any, error) {
+// step leads from values to further values. It spends one of the budget for each value that it visits.
+type step interface {
+	from(values []any, b *Budget) ([]any, error)
+}
+
+func walk(values []any, steps []step, b *Budget) ([]any, error) {
 	var err error
 	for _, s := range steps {
-		if values, err = s.from(values); err != nil {
+		if values, err = s.from(values, b); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +60,10 @@ func walk(values []any, steps []step) ([]any, error) {
 // field selects the value of a key.
 type field string
 
-func (f field) from(values []any) (out []any, _ error) {
+func (f field) from(values []any, b *Budget) (out []any, _ error) {
+	if err := b.spend(len(values)); err != nil {
+		return nil, err
+	}
 	for _, v := range values {
 		if m, ok := v.(map[string]any); ok {
 			if found, ok := m[string(f)]; ok {
@@ -60,40 +77,57 @@ func (f field) from(values []any) (out []any, _ error) {
 // wildcard selects all values of a list or a map: [*].
 type wildcard struct{}
 
-func (wildcard) from(values []any) (out []any, _ error) {
+func (wildcard) from(values []any, b *Budget) (out []any, _ error) {
 	for _, v := range values {
-		out = append(out, children(v)...)
+		below, err := children(v, b)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, below...)
 	}
 	return out, nil
 }
 
 // children lists the values in a list, or in a map by the order of its keys.
-func children(v any) []any {
+func children(v any, b *Budget) ([]any, error) {
 	switch v := v.(type) {
 	case []any:
-		return v
+		return v, b.spend(1 + len(v))
 	case map[string]any:
+		if err := b.spend(1 + len(v)); err != nil {
+			return nil, err
+		}
 		out := make([]any, 0, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			out = append(out, v[key])
 		}
-		return out
+		return out, nil
 	}
-	return nil
+	return nil, b.spend(1)
 }
 
 // recursive selects every list and map at any depth: the two dots.
 type recursive struct{}
 
-func (d recursive) from(values []any) (out []any, _ error) {
+func (recursive) from(values []any, b *Budget) (out []any, err error) {
+	err = descend(values, b, &out)
+	return out, err
+}
+
+func descend(values []any, b *Budget, out *[]any) error {
 	for _, v := range values {
-		if below := children(v); len(below) > 0 {
-			out = append(out, v)
-			more, _ := d.from(below)
-			out = append(out, more...)
+		below, err := children(v, b)
+		if err != nil {
+			return err
+		}
+		if len(below) > 0 {
+			*out = append(*out, v)
+			if err := descend(below, b, out); err != nil {
+				return err
+			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // slice selects an element or a part of a list: [1], [0:2]. Negative positions count from the end.
@@ -103,8 +137,11 @@ type slice struct {
 	single     bool // one position: its end follows from it
 }
 
-func (s slice) from(values []any) (out []any, _ error) {
+func (s slice) from(values []any, b *Budget) (out []any, _ error) {
 	for _, v := range values {
+		if err := b.spend(1); err != nil {
+			return nil, err
+		}
 		if v == nil {
 			continue
 		}
@@ -130,6 +167,9 @@ func (s slice) from(values []any) (out []any, _ error) {
 		if first < 0 || first >= len(list) || end > len(list) || end < first {
 			return nil, fmt.Errorf("array index out of bounds: %d to %d of %d", first, end, len(list))
 		}
+		if err := b.spend(end - first); err != nil {
+			return nil, err
+		}
 		out = append(out, list[first:end]...)
 	}
 	return out, nil
@@ -138,9 +178,9 @@ func (s slice) from(values []any) (out []any, _ error) {
 // union selects the values of several paths.
 type union [][]step
 
-func (u union) from(values []any) (out []any, _ error) {
+func (u union) from(values []any, b *Budget) (out []any, _ error) {
 	for _, way := range u {
-		found, err := walk(values, way)
+		found, err := walk(values, way, b)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +192,10 @@ func (u union) from(values []any) (out []any, _ error) {
 // literal is a value that is written in the path itself.
 type literal struct{ value any }
 
-func (c literal) from(values []any) ([]any, error) {
+func (c literal) from(values []any, b *Budget) ([]any, error) {
+	if err := b.spend(len(values)); err != nil {
+		return nil, err
+	}
 	out := make([]any, len(values))
 	for i := range out {
 		out[i] = c.value
@@ -166,14 +209,17 @@ type filter struct {
 	operator    string // "" where left need only lead somewhere
 }
 
-func (f filter) from(values []any) (out []any, _ error) {
+func (f filter) from(values []any, b *Budget) (out []any, _ error) {
 	for _, v := range values {
 		list, ok := v.([]any)
 		if !ok {
 			return nil, fmt.Errorf("%T is not a list and cannot be filtered", v)
 		}
+		if err := b.spend(1 + len(list)); err != nil {
+			return nil, err
+		}
 		for _, item := range list {
-			ok, err := f.holds(item)
+			ok, err := f.holds(item, b)
 			if err != nil {
 				return nil, err
 			}
@@ -185,15 +231,15 @@ func (f filter) from(values []any) (out []any, _ error) {
 	return out, nil
 }
 
-func (f filter) holds(item any) (bool, error) {
-	left, err := walk([]any{item}, f.left)
+func (f filter) holds(item any, b *Budget) (bool, error) {
+	left, err := walk([]any{item}, f.left, b)
+	if err == errTooMany || err != nil && f.operator != "" {
+		return false, err
+	}
 	if f.operator == "" {
 		return len(left) > 0, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	right, err := walk([]any{item}, f.right)
+	right, err := walk([]any{item}, f.right, b)
 	if err != nil {
 		return false, err
 	}

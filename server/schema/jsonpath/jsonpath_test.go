@@ -2,6 +2,7 @@ package jsonpath_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -77,7 +78,8 @@ func find(t *testing.T, path string) string {
 	if err := utiljson.Unmarshal([]byte(sample), &tree); err != nil {
 		t.Fatal(err)
 	}
-	found, err := p.Find(tree)
+	left := jsonpath.Budget(1_000)
+	found, err := p.Find(tree, &left)
 	if err != nil {
 		return "error"
 	}
@@ -86,6 +88,32 @@ func find(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// TestBudget: the number of values that a path visits is bounded.
+func TestBudget(t *testing.T) {
+	var tree any = "end"
+	for range 50 {
+		tree = map[string]any{"a": []any{tree}}
+	}
+	for _, path := range []string{"..[*]..[*]..[*]..a", ".." + strings.Repeat(".a..", 3), "[" + strings.Repeat("'a',", 1_000) + "'a']", `..a[?(@..a)]`} {
+		p, err := jsonpath.Parse(path)
+		if err != nil {
+			t.Fatalf("%.40s: %v", path, err)
+		}
+		left := jsonpath.Budget(1_000)
+		if found, err := p.Find(tree, &left); err == nil {
+			t.Errorf("%.40s leads to %d values", path, len(found))
+		}
+	}
+	p, err := jsonpath.Parse("..a[0]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := jsonpath.Budget(1_000)
+	if found, err := p.Find(tree, &left); len(found) != 50 || err != nil || left < 500 {
+		t.Errorf("%d values, %v, %d left", len(found), err, left)
+	}
 }
 
 func FuzzParse(f *testing.F) {
@@ -98,7 +126,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		if p, err := jsonpath.Parse(path); err == nil {
-			_, _ = p.Find(tree)
+			left := jsonpath.Budget(10_000)
+			_, _ = p.Find(tree, &left)
 		}
 	})
 }
