@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	validation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -73,8 +74,8 @@ func (e *elsewhere) resolveOwner(ctx context.Context, s *subject, r *cache.Owner
 	if !ok {
 		return solid, errUnknown
 	}
-	if len(r.Name)+len(r.UID) > longestQuery {
-		return solid, errUnknown
+	if len(r.Name)+len(r.UID) > longestQuery || len(validation.IsValidPathSegmentName(r.Name)) > 0 {
+		return solid, errUnknown // no object has such a name
 	}
 	// A cached answer must not keep the whole text of the dependent in memory.
 	what.Group, what.Version = strings.Clone(what.Group), strings.Clone(what.Version)
@@ -134,6 +135,12 @@ func isAbsent(err error, name string) bool {
 	return apierrors.IsNotFound(err) && errors.As(err, &st) && st.ErrStatus.Details != nil && st.ErrStatus.Details.Name == name
 }
 
+// isRefusal reports whether a server answered that it does not accept the name in a request.
+func isRefusal(err error) bool {
+	var st apierrors.APIStatus
+	return errors.As(err, &st) && (st.Status().Code == http.StatusBadRequest || st.Status().Code == http.StatusUnprocessableEntity)
+}
+
 // remembered returns the cached answer about an owner, if it has not expired.
 func (e *elsewhere) remembered(q query, now time.Time) (owner, bool) {
 	e.mu.Lock()
@@ -152,6 +159,9 @@ func (e *elsewhere) remember(q query, found owner, err error, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	gv := q.what.GroupVersion()
+	if isRefusal(err) {
+		return // or a client could silence a version with the name of an owner
+	}
 	if err != nil {
 		rest := min(max(2*e.silent[gv].rest, firstSilent), longSilent)
 		e.silent[gv] = silence{now.Add(rest), rest}
