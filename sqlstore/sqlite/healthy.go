@@ -8,14 +8,17 @@ import (
 )
 
 // Healthy implements sqlstore.Writer. Writes through open files to a database that was deleted, renamed or
-// replaced would be lost with the process, so the driver calls it before each commit, and again before a
-// commit counts. It costs two calls of stat. It also fails if data that was copied into the file may be
-// missing there.
+// replaced would be lost with the process, and a process that does not find this one's lock file would lead
+// as well, so the driver calls it before each commit, and again before a commit counts. It costs three calls
+// of stat. It also fails if data that was copied into the file may be missing there.
 func (d *Driver) Healthy() error {
 	if err := d.doubted(); err != nil {
 		return err
 	}
 	if err := same(d.path, d.inode); err != nil {
+		return err
+	}
+	if err := d.lock.inPlace(); err != nil {
 		return err
 	}
 	log := d.path + "-wal"

@@ -11,10 +11,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// TestGone: nothing is acknowledged that would go with the process, and what comes back
-// is written to again.
+// TestGone: nothing is acknowledged that would go with the process, or while other processes do not find this one, and
+// a file that comes back is written to again.
 func TestGone(t *testing.T) {
-	for _, suffix := range []string{"", "-wal"} {
+	for _, suffix := range []string{"", "-wal", ".lock"} {
 		for name, take := range map[string]func(path string) error{
 			"deleted": os.Remove,
 			"renamed": func(path string) error { return os.Rename(path, path+".away") },

@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -41,5 +42,12 @@ func TestLooksAreRareAlone(t *testing.T) {
 	first.lock.refresh()
 	if wait := first.untilNext(); wait != aloneInterval {
 		t.Errorf("alone again: %v", wait)
+	}
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	first.lock.refresh()
+	if wait := first.untilNext(); wait != first.cfg.PollInterval {
+		t.Errorf("where other processes do not find this one: %v", wait)
 	}
 }

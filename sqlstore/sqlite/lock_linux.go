@@ -22,6 +22,7 @@ import (
 // unchanged, is alone still: a read of memory instead of a system call.
 type lockFile struct {
 	file    *os.File
+	opened  os.FileInfo // of file
 	memory  []byte
 	arrived *atomic.Uint64
 	alone   atomic.Uint64 // count at which no other process was there; 0: not alone
@@ -54,9 +55,11 @@ func (l *lockFile) join() error {
 	if err := l.set(present, syscall.F_RDLCK); err != nil {
 		return err
 	}
-	if info, err := l.file.Stat(); err != nil {
+	var err error
+	if l.opened, err = l.file.Stat(); err != nil {
 		return err
-	} else if info.Size() < 8 {
+	}
+	if l.opened.Size() < 8 {
 		if err := l.file.Truncate(8); err != nil {
 			return err
 		}
@@ -86,6 +89,10 @@ func (l *lockFile) refresh() {
 		return
 	}
 	count := l.arrived.Load()
+	if l.inPlace() != nil {
+		l.alone.Store(0)
+		return
+	}
 	if l.alone.Load() == count {
 		return
 	}
@@ -95,6 +102,9 @@ func (l *lockFile) refresh() {
 	}
 	l.alone.Store(count)
 }
+
+// inPlace returns an error if other processes no longer find this file, because it was deleted, renamed or replaced.
+func (l *lockFile) inPlace() error { return same(l.file.Name(), l.opened) }
 
 func (l *lockFile) exclusive() uint64 {
 	if alone := l.alone.Load(); alone != 0 && alone == l.arrived.Load() {

@@ -27,6 +27,8 @@ func openLock(ctx context.Context, path string) (*lockFile, error) {
 
 func (l *lockFile) refresh() {}
 
+func (l *lockFile) inPlace() error { return nil }
+
 func (l *lockFile) exclusive() uint64 { return 0 }
 
 // try takes a name without waiting.
