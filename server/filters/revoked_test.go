@@ -141,8 +141,8 @@ func TestRevokedImpersonation(t *testing.T) {
 			for name, value := range map[string]string{"User": "system:serviceaccount:a:b", "Group": "g", "Uid": "u", "Extra-K": "v"} {
 				r.Header.Set("Impersonate-"+name, value)
 			}
-			go serve(r, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, filters.EndWith(ctx, 0), filters.Authenticate(user, quiet, fail),
-				filters.Impersonate(z, filters.Impersonation{Constrained: constrained}, quiet, fail), filters.Authorize(z, quiet, fail), revoked.Filter)
+			go serve(r, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, filters.EndWith(ctx, 0), filters.Authenticate(user, nil, quiet, fail),
+				filters.Impersonate(z, filters.Impersonation{Constrained: constrained}, quiet, fail), filters.Authorize(z, nil, quiet, fail), revoked.Filter)
 			synctest.Wait()
 			mu.Lock()
 			first := len(seen)
