@@ -127,6 +127,7 @@ func TestSnapshots(t *testing.T) {
 	node := func(n string) *cache.Filter { return cache.NewFilter(nil, []cache.FieldTerm{{Index: 0, Value: n}}) }
 	app := func(s string) *cache.Filter { return cache.NewFilter(selector(t, s), nil) }
 	name := cache.NewFilter(nil, []cache.FieldTerm{{Index: cache.FieldName, Value: "p1"}})
+	many := "tier in (0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17)"
 	for _, tc := range []struct {
 		about    string
 		snap     *cache.Snapshot
@@ -145,6 +146,7 @@ func TestSnapshots(t *testing.T) {
 		{"label", before, app("app=x"), "", "", "", []string{"a/p1", "b/p1"}},
 		{"labels", before, app("app in (x),tier=1"), "", "", "", []string{"b/p1"}},
 		{"label set", before, app("app in (x,y),tier!=1"), "", "", "", []string{"a/p1", "a/p2"}},
+		{"node and many labels", before, cache.NewFilter(selector(t, many), node("n1").Fields), "", "", "", []string{"b/p1"}},
 		{"name", before, name, "", "", "", []string{"a/p1", "b/p1"}},
 		{"name in namespace", before, name, "b", "", "", []string{"b/p1"}},
 		{"name, passed already", before, name, "b", "b", "p1", nil},

@@ -235,7 +235,7 @@ func (s *Snapshot) Selection(f *Filter, namespace string) *Selection {
 	}
 	if e, ok := s.best(f, out.namespace); ok {
 		out.entries = e
-		out.all = len(f.Fields)+len(f.terms) == 1 && f.Unsure == nil && f.Shard == nil
+		out.all = len(f.Fields)+len(f.terms) == 1 && !f.many.labels && f.Unsure == nil && f.Shard == nil
 		return out
 	}
 	out.items = s.v.items
