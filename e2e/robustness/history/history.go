@@ -134,8 +134,12 @@ func Faulty(code int) bool {
 // Loose reports whether the values of an object do not say which operation wrote them.
 func (k Key) Loose() bool { return strings.HasPrefix(k.Name, "toggle") }
 
-// Contested is the field that owners take from each other by force.
-const Contested = "contested"
+// Fields that writers treat in a special way.
+const (
+	Contested = "contested" // owners take it from each other by force
+	Shared    = "shared"    // owners apply it together, with the same value
+	Note      = "note"      // an annotation, which is no part of the spec
+)
 
 // Reads reports whether the operation reads an object, or a part of it.
 func (o *Op) Reads() bool { return o.Kind == Get || o.Kind == GetScale }

@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,16 +53,42 @@ type List struct {
 	Outcome  Outcome       `json:"out"`               // of the last page
 	Code     int           `json:"code,omitempty"`
 	Pages    []Page        `json:"pages,omitempty"`
-	Final    bool          `json:"final,omitempty"` // made when all was quiet
+	Final    bool          `json:"final,omitempty"`  // made when all was quiet
+	Behind   *Key          `json:"behind,omitempty"` // the object that it begins behind: the last one of a list that was refused with 410
 }
 
 // String describes the list on one line.
 func (l *List) String() string {
 	s := fmt.Sprintf("%s..%s %s at server %d: list %s/%s %s %s %d -> %s", stamp(l.Call), stamp(l.Return), l.Client, l.Server, l.Scope.Resource, l.Scope.Namespace, l.Selector, l.Match, l.Asked, l.Outcome)
+	if l.Behind != nil {
+		s += " behind " + l.Behind.String()
+	}
 	for _, p := range l.Pages {
 		s += fmt.Sprintf(" [version %d, %d items]", p.Version, len(p.Items))
 	}
 	return s
+}
+
+// Moment is the revision that a server names for a time.
+type Moment struct {
+	Server   int           `json:"s"`
+	Of       time.Duration `json:"of"`
+	Revision uint64        `json:"v"`
+	At       time.Duration `json:"at"` // when it was asked for
+}
+
+func (m *Moment) String() string {
+	return fmt.Sprintf("%s server %d names revision %d for %s", stamp(m.At), m.Server, m.Revision, stamp(m.Of))
+}
+
+// Last returns the last object that came; nil: none.
+func (l *List) Last() *Key {
+	for _, p := range slices.Backward(l.Pages) {
+		if n := len(p.Items); n > 0 {
+			return &Key{Resource: l.Scope.Resource, Namespace: cmp.Or(l.Scope.Namespace, p.Items[n-1].Namespace), Name: p.Items[n-1].Name}
+		}
+	}
+	return nil
 }
 
 // Form is the form of the objects in a list or a watch: whole ones, in JSON or another encoding, or one with their metadata only.
@@ -84,24 +112,27 @@ func (f Form) HashOf(s *State) string {
 }
 
 // Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name, Pods by their node,
-// or custom resources by their side.
+// or custom resources by their side, or by not having these.
 type Selector struct {
 	On   bool   `json:"on,omitempty"`
 	Off  bool   `json:"off,omitempty"`
 	Name string `json:"n,omitempty"`
 	Node string `json:"node,omitempty"`
 	Side bool   `json:"side,omitempty"`
+	Not  bool   `json:"not,omitempty"` // the fields have other values
 	Way  int    `json:"way,omitempty"` // of writing the same
 }
 
 // Selects reports whether an object is chosen.
 func (s Selector) Selects(name string, st *State) bool {
-	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || s.Name == name) && (s.Node == "" || s.Node == st.Node) && (!s.Side || st.Side)
+	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || (s.Name == name) != s.Not) && (s.Node == "" || (s.Node == st.Node) != s.Not) && (!s.Side || st.Side != s.Not)
 }
 
 var (
-	onSelectors  = []string{"on=yes", "on in (maybe,yes)", "on,on notin (no)"}
-	offSelectors = []string{"on!=yes", "on notin (yes)"}
+	onSelectors  = []string{"on=yes", "on in (maybe,yes)", "on,on notin (no)", "on in (" + others + ",yes)"}
+	offSelectors = []string{"on!=yes", "on notin (yes)", "on notin (yes),on notin (" + others + ")"}
+	// others are values that no object has. Servers look for so many in another way than for a few.
+	others = "z9,z8,z7,z6,z5,z4,z3,z2,z1,y9,y8,y7,y6,y5,y4,y3,y2,y1"
 )
 
 // Labels returns the label selector; "": none.
@@ -118,14 +149,18 @@ func (s Selector) Labels() string {
 // Fields returns the field selector; "": none.
 func (s Selector) Fields() string {
 	var terms []string
+	is := "="
+	if s.Not {
+		is = "!="
+	}
 	if s.Name != "" {
-		terms = append(terms, "metadata.name="+s.Name)
+		terms = append(terms, "metadata.name"+is+s.Name)
 	}
 	if s.Node != "" {
-		terms = append(terms, "spec.nodeName="+s.Node)
+		terms = append(terms, "spec.nodeName"+is+s.Node)
 	}
 	if s.Side {
-		terms = append(terms, "spec.side=yes")
+		terms = append(terms, "spec.side"+is+"yes")
 	}
 	return strings.Join(terms, ",")
 }
@@ -161,7 +196,8 @@ type Stream struct {
 	From     uint64        `json:"from,omitempty"`
 	Initial  bool          `json:"initial,omitempty"` // a streaming list
 	Bare     bool          `json:"bare,omitempty"`    // a watch without a version, or of any: the state comes first, and nothing marks its end
-	Match    Match         `json:"match,omitempty"`   // of a bare one: latest, or any
+	Match    Match         `json:"match,omitempty"`   // of the state that comes first: latest, any, or not older than Asked
+	Asked    uint64        `json:"asked,omitempty"`
 	Form     Form          `json:"form,omitempty"`
 	Served   string        `json:"as,omitempty"`       // the apiVersion that custom resources must have
 	Patient  bool          `json:"patient,omitempty"`  // it is long, and its client reads all at once

@@ -33,6 +33,7 @@ type Round struct {
 	Rights   []*Right      `json:"rights,omitempty"`
 	Holds    []*Hold       `json:"holds,omitempty"`
 	Lives    []*Life       `json:"lives,omitempty"`
+	Moments  []*Moment     `json:"moments,omitempty"`
 	Stuck    []string      `json:"stuck,omitempty"`  // clients that did not reach the end
 	Table    []string      `json:"table,omitempty"`  // errors in the table's revisions
 	Verify   []string      `json:"verify,omitempty"` // problems that store verify and restored backups found
@@ -110,7 +111,7 @@ func (r *Recorder) ID() string {
 	return idPrefix + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Hold, *Life, *Loss, *Stall or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Hold, *Life, *Moment, *Loss, *Stall or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,6 +132,8 @@ func (r *Recorder) Add(record any) {
 		r.round.Holds = append(r.round.Holds, v)
 	case *Life:
 		r.round.Lives = append(r.round.Lives, v)
+	case *Moment:
+		r.round.Moments = append(r.round.Moments, v)
 	case *Loss:
 		r.round.Losses = append(r.round.Losses, v)
 	case *Stall:

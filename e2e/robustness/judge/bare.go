@@ -19,7 +19,7 @@ func (j *judge) bare(s *history.Stream) (from uint64, rest []history.Event, ok b
 		it := s.Events[i].Item
 		items, newest = append(items, it), append(newest, max(newest[i], it.State.Version))
 	}
-	least := uint64(0)
+	least := j.shownBefore(s.Server, s.Scope.Resource, s.Call)
 	if s.Match == history.Latest {
 		least = j.seenBefore(s.Call)
 	}
@@ -46,7 +46,7 @@ func (j *judge) bare(s *history.Stream) (from uint64, rest []history.Event, ok b
 			candidates = append(candidates, v.revision)
 		}
 		for _, at := range slices.Backward(candidates) { // the last: what came between is in no event
-			if _, same := p.same(s.Scope, s.Selector, s.Form, at, items[:k], true); same {
+			if _, same := p.same(s.Scope, s.Selector, s.Form, at, items[:k], true, nil); same {
 				return at, s.Events[k:], true
 			}
 		}

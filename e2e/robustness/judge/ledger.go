@@ -53,6 +53,7 @@ type ledger struct {
 	parts []*part
 	ops   map[string]*history.Op
 	seen  []seen // sorted by time, with the highest revision so far
+	shown map[source][]seen
 	calls []seen // writes by the time of their calls, with the lowest revision from there on
 }
 
@@ -168,22 +169,26 @@ func (j *judge) times() {
 			saw(o.Return, o.Got.Version)
 		}
 	}
+	j.shown = map[source][]seen{}
 	for _, l := range j.r.Lists {
-		if len(l.Pages) > 0 {
-			saw(l.Return, l.Pages[0].Version)
+		if len(l.Pages) == 0 {
+			continue
 		}
+		saw(l.Return, l.Pages[0].Version)
+		if l.Match != history.Exact && l.Server >= 0 {
+			at := source{l.Server, l.Scope.Resource}
+			j.shown[at] = append(j.shown[at], seen{l.Return, l.Pages[0].Version})
+		}
+	}
+	for _, all := range j.shown {
+		rise(all)
 	}
 	for _, s := range j.r.Streams {
 		for i := range s.Events {
 			saw(s.Events[i].At, s.Events[i].Item.State.Version)
 		}
 	}
-	slices.SortFunc(j.seen, func(a, b seen) int { return cmp.Compare(a.at, b.at) })
-	for i := range j.seen {
-		if i > 0 {
-			j.seen[i].revision = max(j.seen[i].revision, j.seen[i-1].revision)
-		}
-	}
+	rise(j.seen)
 	for _, p := range j.parts {
 		for _, all := range p.keys {
 			for _, v := range all {
@@ -199,13 +204,39 @@ func (j *judge) times() {
 	}
 }
 
-// seenBefore returns the newest revision that any client had seen before a time.
-func (l *ledger) seenBefore(at time.Duration) uint64 {
-	i := sort.Search(len(l.seen), func(i int) bool { return l.seen[i].at >= at })
+// rise sorts revisions by time, and makes each the highest so far.
+func rise(all []seen) {
+	slices.SortFunc(all, func(a, b seen) int { return cmp.Compare(a.at, b.at) })
+	for i := 1; i < len(all); i++ {
+		all[i].revision = max(all[i].revision, all[i-1].revision)
+	}
+}
+
+// newest returns the highest of some revisions before a time.
+func newest(all []seen, at time.Duration) uint64 {
+	i := sort.Search(len(all), func(i int) bool { return all[i].at >= at })
 	if i == 0 {
 		return 0
 	}
-	return l.seen[i-1].revision
+	return all[i-1].revision
+}
+
+// seenBefore returns the newest revision that any client had seen before a time.
+func (l *ledger) seenBefore(at time.Duration) uint64 { return newest(l.seen, at) }
+
+// source is the memory of a server that has the objects of a resource.
+type source struct {
+	server   int
+	resource string
+}
+
+// shownBefore returns the newest revision of a list of a resource that a server had answered before a time. Reads of any version do not
+// go back behind it, unless the database does.
+func (j *judge) shownBefore(server int, resource string, at time.Duration) uint64 {
+	if at >= j.beforeLoss() {
+		return 0
+	}
+	return newest(j.shown[source{server, resource}], at)
 }
 
 // tooNew reports whether a revision cannot have been at a time: a write that began later has a lower one, or the same.

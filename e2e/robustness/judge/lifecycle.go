@@ -79,8 +79,8 @@ func (j *judge) lived(v *version, uids map[string]*version) {
 		j.violate("lifecycle", lines(), "a generation goes back from %d to %d", before.Generation, v.state.Generation)
 	case v.op != nil && before.Generation > 0 && specified(v.op) && v.state.Generation != before.Generation+1:
 		j.violate("lifecycle", lines(), "a write of the spec leaves the generation at %d, after %d", v.state.Generation, before.Generation)
-	case v.op != nil && v.op.Kind == history.Status && v.state.Generation != before.Generation:
-		j.violate("lifecycle", lines(), "a write of the status changes the generation from %d to %d", before.Generation, v.state.Generation)
+	case v.op != nil && (v.op.Kind == history.Status || v.op.Field == history.Note) && v.state.Generation != before.Generation:
+		j.violate("lifecycle", lines(), "a write of the status, or of metadata, changes the generation from %d to %d", before.Generation, v.state.Generation)
 	}
 }
 
@@ -90,7 +90,7 @@ func specified(o *history.Op) bool {
 	case history.Scale:
 		return true
 	case history.Set, history.Swap, history.Apply:
-		return strings.HasPrefix(o.Key.Resource, "widgets.")
+		return strings.HasPrefix(o.Key.Resource, "widgets.") && o.Field != history.Note
 	}
 	return false
 }
@@ -109,6 +109,7 @@ func (j *judge) namespaces() {
 		}
 	}
 	lost := j.beforeLoss()
+	j.late(vacated, lost)
 	for _, p := range j.parts {
 		live := map[history.Key]map[history.Key]*history.Row{} // by what they are in
 		ended := map[string]*history.Row{}                     // namespaces

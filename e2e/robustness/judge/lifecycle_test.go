@@ -109,7 +109,7 @@ var lifecycleCases = map[string]lifecycleCase{
 		s.Version, s.Generation, s.Fields = 19, 2, map[string]string{"v": "new17", "status.w": "new19"}
 		rowAt(r, 19).State, rowAt(r, 19).Deleted = &s, false
 		r.Ops = append(r.Ops, &history.Op{ID: "new19", Kind: history.Status, Field: "status.w", Key: key("held"), Call: 1900 * ms, Return: 1901 * ms, Outcome: history.OK})
-	}, "lifecycle: a write of the status changes the generation"},
+	}, "lifecycle: a write of the status, or of metadata, changes the generation"},
 
 	"a namespace that goes before its objects": {func(r *history.Round) {
 		a, b := rowAt(r, 22), rowAt(r, 23)

@@ -72,6 +72,17 @@ func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map
 	return found
 }
 
+// behind returns the part of a state that is behind an object, in the order of lists; nil: all of it.
+func (p *part) behind(s history.Scope, sel history.Selector, revision uint64, k *history.Key) map[string]*version {
+	found := p.state(s, sel, revision)
+	if k != nil {
+		maps.DeleteFunc(found, func(_ string, v *version) bool {
+			return place(s, v.row.Key.Namespace, v.row.Key.Name) <= place(s, k.Namespace, k.Name)
+		})
+	}
+	return found
+}
+
 // place returns the sort key of an object in a list of a scope.
 func place(s history.Scope, namespace, name string) string {
 	if s.Namespace == "" {
@@ -81,9 +92,9 @@ func place(s history.Scope, namespace, name string) string {
 }
 
 // same reports whether items are the state of a scope at a revision; of one that is not whole, the beginning of it. No two
-// objects of a scope have the same name, in all its namespaces.
-func (p *part) same(s history.Scope, sel history.Selector, form history.Form, revision uint64, items []history.Item, whole bool) (lines []string, ok bool) {
-	want := p.state(s, sel, revision)
+// objects of a scope have the same name, in all its namespaces. With behind, they are those after that object.
+func (p *part) same(s history.Scope, sel history.Selector, form history.Form, revision uint64, items []history.Item, whole bool, behind *history.Key) (lines []string, ok bool) {
+	want := p.behind(s, sel, revision, behind)
 	last := ""
 	for i := range items {
 		it := &items[i]
@@ -154,6 +165,8 @@ func (j *judge) lists() {
 			least = j.seenBefore(l.Call)
 		case history.NotOlder:
 			least = l.Asked
+		case history.Any:
+			least = j.shownBefore(l.Server, l.Scope.Resource, l.Call)
 		case history.Exact:
 			if revision != l.Asked {
 				j.violate("exact", lines, "a list of exactly version %d is of version %d", l.Asked, revision)
@@ -179,7 +192,14 @@ func (j *judge) lists() {
 			continue
 		}
 		whole := l.Outcome == history.OK && !l.Pages[len(l.Pages)-1].More
-		if differences, ok := p.same(l.Scope, l.Selector, l.Form, revision, items, whole); !ok {
+		if l.Behind != nil {
+			last := place(l.Scope, l.Behind.Namespace, l.Behind.Name)
+			if i := slices.IndexFunc(items, func(it history.Item) bool { return place(l.Scope, it.Namespace, it.Name) <= last }); i >= 0 {
+				j.violate("pages", lines, "%s comes again behind %s", items[i].Name, l.Behind)
+				continue
+			}
+		}
+		if differences, ok := p.same(l.Scope, l.Selector, l.Form, revision, items, whole, l.Behind); !ok {
 			j.violate(property, append(lines, differences...), "a list is not the state at version %d", revision)
 		}
 		j.limited(l, p, revision)
@@ -218,7 +238,7 @@ func (j *judge) limited(l *history.List, p *part, revision uint64) {
 		if page.Rest == nil {
 			continue
 		}
-		if rest := len(p.state(l.Scope, l.Selector, revision)) - came; *page.Rest != rest {
+		if rest := len(p.behind(l.Scope, l.Selector, revision, l.Behind)) - came; *page.Rest != rest {
 			j.violate("pages", []string{l.String()}, "a page says that %d items follow at version %d, and %d do", *page.Rest, revision, rest)
 		}
 	}
@@ -236,9 +256,9 @@ func (j *judge) caches() {
 			j.open("caches of informers at a version that was compacted before it was read")
 			continue
 		}
-		differences, ok := p.same(c.Scope, history.Selector{}, history.Whole, j.r.Final, c.Items, true)
+		differences, ok := p.same(c.Scope, history.Selector{}, history.Whole, j.r.Final, c.Items, true, nil)
 		if !ok { // a write without an answer may come to pass late
-			_, ok = p.same(c.Scope, history.Selector{}, history.Whole, p.to, c.Items, true)
+			_, ok = p.same(c.Scope, history.Selector{}, history.Whole, p.to, c.Items, true, nil)
 		}
 		if !ok {
 			j.violate("cache", differences, "the cache of %s of %s/%s is not the state at version %d", c.Client, c.Scope.Resource, c.Scope.Namespace, j.r.Final)

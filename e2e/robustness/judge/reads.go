@@ -2,6 +2,7 @@ package judge
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -14,7 +15,10 @@ func (j *judge) reads() {
 			continue
 		}
 		least := o.AtLeast
-		if !o.Cached && o.AtLeast == 0 {
+		switch {
+		case o.Cached:
+			least = j.shownBefore(o.Server, o.Key.Resource, o.Call)
+		case o.AtLeast == 0:
 			least = j.seenBefore(o.Call)
 		}
 		if o.Outcome == history.NotFound {
@@ -53,6 +57,30 @@ func (j *judge) reads() {
 			j.violate("reads", append(opLines(v.op, o), rowLine(v.row), j.whoSaw(least)), "a read is stale: it shows version %d, which is no more at %d, and %d had been seen or asked for", v.revision, least, least)
 		case j.tooNew(v.revision, o.Return):
 			j.violate("reads", opLines(o, j.writeAfter(v.revision, o.Return)), "a read shows version %d before a write with a lower revision began", v.revision)
+		}
+	}
+}
+
+// Bounds of the revision that a server names for a time. Packed rows have times in whole seconds.
+const (
+	clocksDiffer = 20 * time.Millisecond
+	wholeSecond  = time.Second
+	settled      = history.Retention + history.LogRetention // after which no row is left of a time when a clock was wrong
+)
+
+// moments checks the revisions that servers name for times: they have all writes that were seen before, and none that began afterwards.
+func (j *judge) moments() {
+	for _, m := range j.r.Moments {
+		if len(j.r.Losses) > 0 || m.Of < j.r.Began+settled || slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Stamps }) {
+			j.open("revisions of times at which the database may have lost commits, or had a wrong clock")
+			continue
+		}
+		j.judged("exact")
+		if seen := j.seenBefore(m.Of - wholeSecond - clocksDiffer); seen > m.Revision {
+			j.violate("exact", []string{m.String(), j.whoSaw(seen)}, "revision %d is named for %s, and %d had been seen before", m.Revision, m.Of.Round(time.Millisecond), seen)
+		}
+		if after := m.Of + clocksDiffer; j.tooNew(m.Revision, after) {
+			j.violate("exact", append([]string{m.String()}, opLines(j.writeAfter(m.Revision, after))...), "revision %d is named for %s, and a write with a lower revision, or that one, began afterwards", m.Revision, m.Of.Round(time.Millisecond))
 		}
 	}
 }
@@ -107,7 +135,7 @@ func (j *judge) absent(o *history.Op, least uint64) {
 	}
 	j.judged("reads")
 	v := p.at(o.Key, least)
-	if v == nil || v.deleted || o.Cached {
+	if v == nil || v.deleted {
 		return
 	}
 	// It was there at the revision that had been seen: it must have been deleted since.

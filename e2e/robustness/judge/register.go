@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -179,11 +180,14 @@ func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) 
 			in.Value = cmp.Or(o.Value, o.ID)
 		}
 		out := RegisterOutput{Outcome: o.Outcome}
+		if o.Tests && o.Code == http.StatusUnprocessableEntity { // the test of the patch fails
+			out.Outcome = history.Conflict
+		}
 		if o.Got != nil {
 			out.Version, out.Value = o.Got.Version, valueOf(o.Got)
 		}
 		op := porcupine.Operation{ClientId: clients[o.Client], Input: in, Call: int64(o.Call), Output: out, Return: int64(o.Return)}
-		switch o.Outcome {
+		switch out.Outcome {
 		case history.OK, history.NotFound, history.Exists:
 		case history.Conflict:
 			if o.Expect == 0 {

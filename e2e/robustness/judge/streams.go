@@ -182,15 +182,22 @@ func (j *judge) initial(s *history.Stream) (from uint64, rest []history.Event, o
 		case e.Ends:
 			from = e.Item.State.Version
 			j.judged("watch-initial")
-			if least := j.seenBefore(s.Call); from < least {
-				j.violate("watch-initial", append(around(s, i), j.whoSaw(least)), "a streaming list is of version %d, and %d had been seen before it", from, least)
+			least := s.Asked
+			switch s.Match {
+			case history.Latest:
+				least = j.seenBefore(s.Call)
+			case history.Any:
+				least = j.shownBefore(s.Server, s.Scope.Resource, s.Call)
+			}
+			if from < least {
+				j.violate("watch-initial", append(around(s, i), j.whoSaw(least)), "a streaming list is of version %d, and %d had been seen before it, or was asked for", from, least)
 			}
 			if j.phantom(from) {
 				j.violate("watch-initial", around(s, i), "a streaming list is of version %d, which the table does not have", from)
 				return 0, nil, false
 			} else if p := j.part(from, from); p == nil {
 				j.open("streaming lists of versions that were compacted before they were read")
-			} else if lines, same := p.same(s.Scope, s.Selector, s.Form, from, items, true); !same {
+			} else if lines, same := p.same(s.Scope, s.Selector, s.Form, from, items, true, nil); !same {
 				j.violate("watch-initial", append(around(s, i), lines...), "the initial events are not the state at version %d", from)
 			}
 			return from, s.Events[i+1:], true

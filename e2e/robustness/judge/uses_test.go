@@ -41,7 +41,7 @@ func init() {
 		fault(r, history.Fault{Compacts: true, End: 4 * s})
 		l := &history.List{Client: "pager", Scope: red, Match: history.Exact, Asked: asked, Pages: pages, Outcome: history.Expired, Call: s, Return: s, Refused: s}
 		if asked == 0 {
-			l.Match = history.Any
+			l.Match, l.Server = history.Any, 1
 		}
 		r.Lists = append(r.Lists, l)
 	}

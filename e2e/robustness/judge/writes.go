@@ -72,7 +72,7 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 	var op *history.Op
 	changed := 0
 	for field, id := range v.state.Fields {
-		if before != nil && before.Fields[field] == id {
+		if field == history.Shared || before != nil && before.Fields[field] == id {
 			continue
 		}
 		if found := j.ops[id]; found != nil && (found.Field == field || found.Also == field) {
@@ -131,7 +131,7 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 		j.violate("writes", lines(op), "an object that exists was created")
 	case (op.Kind == history.Set || op.Kind == history.Status || op.Kind == history.Scale || op.Kind == history.Swap && !op.Creates) && before == nil:
 		j.violate("writes", lines(op), "an object that does not exist was changed")
-	case (op.Kind == history.Swap || op.Kind == history.Scale && op.Expect != 0) && before != nil && v.prev.revision != op.Expect:
+	case (op.Kind == history.Swap || op.Expect != 0) && before != nil && v.prev.revision != op.Expect:
 		j.violate("writes", lines(op), "a write that expected version %d replaced version %d", op.Expect, v.prev.revision)
 	case op.Kind == history.Bind && (before == nil || before.Node != "" || v.state.Node != op.Value):
 		j.violate("writes", lines(op), "a Pod that is bound, or none, was bound to %s", op.Value)
@@ -162,6 +162,7 @@ func (j *judge) applied(op *history.Op, v *version, lines func(...*history.Op) [
 			owner = j.ops[id].Client
 		}
 		switch applies := field == op.Field || field == op.Also; {
+		case field == history.Shared: // shares checks it
 		case owner != op.Client && !there:
 			j.violate("writes", lines(op), "an apply removed %s, which another owner has", field)
 		case owner != op.Client && now != id && !(op.Force && applies):

@@ -63,7 +63,7 @@ func (c *client) crowds(ctx context.Context) {
 			if lister.someForm(); lister.form == history.YAML { // which takes a client longer than all other
 				lister.form = history.Whole
 			}
-			lister.list(ctx, &history.List{Scope: crowdScope, Match: []history.Match{history.Latest, history.Any}[lister.rand.IntN(2)]}, 0)
+			lister.list(ctx, &history.List{Scope: crowdScope, Selector: history.Selector{On: lister.rand.IntN(2) == 0}, Match: []history.Match{history.Latest, history.Any}[lister.rand.IntN(2)]}, 0)
 		}
 		stop()
 		changes.Wait()
@@ -73,20 +73,24 @@ func (c *client) crowds(ctx context.Context) {
 	}
 }
 
-// changeCrowd changes objects near the end of the crowd until ctx ends.
+// fewOn is such that about as many of those that change have a label as an index of labels keeps in a slice.
+const fewOn = 10
+
+// changeCrowd changes objects near the end of the crowd until ctx ends. One of some gets a label, which the others lose.
 func (c *client) changeCrowd(ctx context.Context) {
 	for ctx.Err() == nil {
 		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Key: history.Key{Resource: leases.resource, Namespace: crowdNamespace, Name: crowdName(crowded - 1 - c.rand.IntN(crowded/8))}}
+		on := c.rand.IntN(fewOn) == 0
 		if op.Kind = history.Set; c.rand.IntN(3) == 0 {
 			op.Kind = history.Delete
 			c.do(op, http.MethodDelete, leases.path(crowdNamespace, op.Key.Name), "", "")
 		} else {
-			op.Field = "holder"
-			c.do(op, http.MethodPatch, leases.path(crowdNamespace, op.Key.Name), mergePatch, leases.body("", 0, "holder", op.ID, nil, 0))
+			op.Field, op.On = "holder", &on
+			c.do(op, http.MethodPatch, leases.path(crowdNamespace, op.Key.Name), mergePatch, leases.body("", 0, "holder", op.ID, &on, 0))
 		}
 		if op.Outcome == history.NotFound {
-			made := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Create, Field: "holder", Key: op.Key}
-			c.do(made, http.MethodPost, leases.path(crowdNamespace, ""), plainJSON, leases.body(op.Key.Name, 0, "holder", made.ID, nil, 0))
+			made := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Create, Field: "holder", On: &on, Key: op.Key}
+			c.do(made, http.MethodPost, leases.path(crowdNamespace, ""), plainJSON, leases.body(op.Key.Name, 0, "holder", made.ID, &on, 0))
 		}
 		select {
 		case <-ctx.Done():

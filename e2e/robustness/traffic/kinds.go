@@ -68,7 +68,7 @@ var scopes = func() (all []history.Scope) {
 	for _, kind := range nearKinds {
 		all = append(all, history.Scope{Resource: kind.resource, Namespace: nearNamespace})
 	}
-	return append(all, fleetScope, crowdScope)
+	return append(all, fleetScope, crowdScope, classScope)
 }()
 
 // inVersion is a kind in another version of its group.
@@ -90,7 +90,7 @@ func servedAs(resource, apiVersion string) kind {
 }
 
 func kindOf(resource string) kind {
-	for _, k := range kinds {
+	for _, k := range append(kinds, runtimeClasses) {
 		if k.resource == resource {
 			return k
 		}

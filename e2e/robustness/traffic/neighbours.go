@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -32,6 +33,9 @@ func (c *client) neighbours(ctx context.Context) {
 		case n == 1:
 			op.Kind = history.Get
 			c.do(op, http.MethodGet, k.path(nearNamespace, name), "", "")
+		case n == 2: // which is no part of the spec
+			op.Kind, op.Field = history.Set, history.Note
+			c.do(op, http.MethodPatch, k.path(nearNamespace, name), mergePatch, fmt.Sprintf(`{"metadata":{"annotations":{"robust.rowlock.dev/%s":%q}}}`, op.Field, op.ID))
 		default:
 			op.Kind, op.Field, op.On = history.Set, "v", &on
 			c.do(op, http.MethodPatch, k.path(nearNamespace, name), mergePatch, k.body("", 0, "v", op.ID, &on, 0))

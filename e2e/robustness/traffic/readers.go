@@ -76,7 +76,12 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 	if l.Served = ""; k.resource == widgets.resource && (l.Form == history.Whole || l.Form == history.YAML) {
 		l.Served = k.apiVersion
 	}
-	path := k.path(l.Scope.Namespace, "")
+	return c.listPages(ctx, l, k.path(l.Scope.Namespace, ""), q)
+}
+
+// listPages requests the pages of a list, each from the next server. If one is gone, it lists anew what is behind the last object that came.
+func (c *client) listPages(ctx context.Context, l *history.List, path string, q url.Values) *history.List {
+	rest := ""
 	l.Client, l.Server, l.Call = c.name, c.next(), c.rec.Now()
 	for server := l.Server; ; server = c.next() {
 		code, answer, err := c.send(ctx, server, http.MethodGet, path+"?"+q.Encode(), "", "")
@@ -87,7 +92,7 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		if l.Outcome != history.OK {
 			switch {
 			case l.Outcome == history.Expired:
-				l.Refused = c.rec.Now()
+				l.Refused, rest = c.rec.Now(), continued(answer)
 			case history.Faulty(code):
 				c.rec.Stuck(fmt.Sprintf("a list that breaks no rule is refused: %s: %s", l, message(answer)))
 			}
@@ -103,9 +108,7 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		if more == "" {
 			break
 		}
-		q = scopeQuery(l.Selector)
-		q.Set("limit", strconv.Itoa(limit))
-		q.Set("continue", more)
+		q = nextQuery(l, more)
 		c.rest(ctx) // so that more is written meanwhile
 	}
 	if len(l.Pages) > 0 {
@@ -114,7 +117,26 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 	if len(l.Pages) > 0 || l.Refused != 0 {
 		c.rec.Add(l)
 	}
+	if last := l.Last(); rest != "" && last != nil {
+		behind := &history.List{Scope: l.Scope, Selector: l.Selector, Limit: l.Limit, Form: l.Form, Served: l.Served, Behind: last}
+		c.listPages(ctx, behind, path, nextQuery(behind, rest))
+	}
 	return l
+}
+
+// nextQuery asks for the page of a list that a token continues with.
+func nextQuery(l *history.List, token string) url.Values {
+	q := scopeQuery(l.Selector)
+	q.Set("limit", strconv.Itoa(l.Limit))
+	q.Set("continue", token)
+	return q
+}
+
+// continued returns the token in the refusal of a page; "": none.
+func continued(answer []byte) string {
+	var refusal struct{ Metadata struct{ Continue string } }
+	_ = json.Unmarshal(answer, &refusal) // what is no JSON has none
+	return refusal.Metadata.Continue
 }
 
 func (t *Traffic) parsePage(answer []byte) (p history.Page, more string, err error) {
@@ -152,12 +174,16 @@ func (c *client) someScope() history.Scope {
 	if c.rand.IntN(12) == 0 {
 		return history.Scope{Resource: nearKinds[c.rand.IntN(len(nearKinds))].resource, Namespace: nearNamespace}
 	}
+	if c.rand.IntN(12) == 0 {
+		return classScope
+	}
 	return history.Scope{Resource: kinds[c.rand.IntN(len(kinds))].resource, Namespace: Namespaces[c.rand.IntN(len(Namespaces))]}
 }
 
 func (c *client) someSelector() (s history.Selector) {
 	n := c.rand.IntN(8)
-	s.On, s.Off, s.Way = n == 0 || n == 1, n == 2, c.rand.IntN(3)
+	s.On, s.Off, s.Way = n == 0 || n == 1, n == 2, c.rand.IntN(12)
+	s.Not = c.rand.IntN(4) == 0
 	if n := c.rand.IntN(6); n == 0 {
 		s.Name = c.gens.some(c.round, c.rand.IntN(registered))
 	}
@@ -166,6 +192,9 @@ func (c *client) someSelector() (s history.Selector) {
 
 func (c *client) someList() *history.List {
 	l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
+	if l.Scope == classScope && l.Selector.Name != "" {
+		l.Selector.Name = className(c.rand.IntN(someClasses))
+	}
 	if l.Scope.Resource == pods.resource && c.rand.IntN(2) == 0 {
 		l.Selector.Node = nodes[c.rand.IntN(len(nodes))]
 	}

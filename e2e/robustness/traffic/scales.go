@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -62,4 +63,21 @@ func (c *client) scaled(op *history.Op, method, path, contentType, body string) 
 		}
 		return s, nil
 	})
+}
+
+// replaceStatus replaces the status of a custom resource as it was read, with another value of one field.
+func (c *client) replaceStatus(op *history.Op, read *history.State) {
+	op.Kind, op.Field, op.Expect = history.Status, "status."+c.name, read.Version
+	values := map[string]string{c.name: op.ID}
+	for field, value := range read.Fields {
+		if name, ok := strings.CutPrefix(field, "status."); ok && name != c.name {
+			values[name] = value
+		}
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		panic(err) // a map of texts
+	}
+	body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"resourceVersion":"%d"},"status":{"values":%s}}`, widgets.apiVersion, widgets.name, op.Key.Name, op.Expect, text)
+	c.do(op, http.MethodPut, widgets.path(op.Key.Namespace, op.Key.Name)+"/status", plainJSON, body)
 }

@@ -112,6 +112,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(3, "owner", (*client).applies)
 	each(3, "status", (*client).statuses)
 	each(1, "neighbour", (*client).neighbours)
+	each(1, "classes", (*client).classes)
 	each(2, "batch", (*client).batches)
 	each(2, "holder", (*client).holders)
 	each(2, "home", (*client).vacates)
@@ -124,6 +125,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "relics", (*client).relics)
 	each(2, "pages", (*client).pages)
 	each(2, "past", (*client).past)
+	each(1, "historian", (*client).historians)
 	each(2, "lists", (*client).lists)
 	each(1, "crowd", (*client).crowds)
 	each(2, "user", (*client).rights)
@@ -134,6 +136,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "schemas", (*client).schemas)
 	t.startFleet(ctx, func(node func()) { writers.Go(node) })
 	t.startWatches()
+	t.watchClasses()
 	t.startInformers()
 	writers.Wait()
 }

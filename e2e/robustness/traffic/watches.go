@@ -82,6 +82,11 @@ func (t *Traffic) startWatches() {
 		w.client = t.client("watch-"+node, protocols[n], false)
 		t.readers.Go(w.run)
 	}
+	for n, elsewhere := range []history.Selector{{Node: nodes[0], Not: true}, {Side: true, Not: true}} {
+		w := &watcher{scope: history.Scope{Resource: []kind{pods, widgets}[n].resource, Namespace: Namespaces[n]}, selector: elsewhere, streams: n == 1}
+		w.client = t.client(fmt.Sprintf("watch-elsewhere-%d", n), protocols[n], false)
+		t.readers.Go(w.run)
+	}
 	for n := range 3 {
 		w := &watcher{scope: history.Scope{Resource: configMaps.resource, Namespace: Namespaces[n%2]}, patient: true}
 		w.client = t.client(fmt.Sprintf("patient-watch-%d", n), protocols[n%2], false)
@@ -143,18 +148,28 @@ func (w *watcher) watch(from uint64, initial bool) {
 		q.Set("allowWatchBookmarks", "true")
 	}
 	q.Set("timeoutSeconds", strconv.Itoa(seconds))
-	match := history.Latest
+	match, asked := history.Latest, uint64(0)
 	switch {
 	case initial:
 		q.Set("sendInitialEvents", "true")
 		q.Set("resourceVersionMatch", "NotOlderThan")
+		switch newest := w.newest.Load(); w.rand.IntN(4) {
+		case 0:
+			match = history.Any
+			q.Set("resourceVersion", "0")
+		case 1, 2:
+			if newest != 0 {
+				match, asked = history.NotOlder, newest
+				q.Set("resourceVersion", strconv.FormatUint(newest, 10))
+			}
+		}
 	case !w.bare:
 		q.Set("resourceVersion", strconv.FormatUint(from, 10))
 	case w.rand.IntN(2) == 0:
 		match = history.Any
 		q.Set("resourceVersion", "0")
 	}
-	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Bare: w.bare, Match: match, Form: w.form, Patient: w.patient, Slow: w.slow, Unmarked: unmarked, Seconds: seconds, Call: w.rec.Now()}
+	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Bare: w.bare, Match: match, Asked: asked, Form: w.form, Patient: w.patient, Slow: w.slow, Unmarked: unmarked, Seconds: seconds, Call: w.rec.Now()}
 	k := servedAs(w.scope.Resource, w.served.apiVersion)
 	if s.Form == history.Whole && k.resource == widgets.resource {
 		s.Served = k.apiVersion

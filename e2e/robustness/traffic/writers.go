@@ -160,7 +160,11 @@ func (c *client) registers(ctx context.Context) {
 			body := ""
 			if n == 16 {
 				op.Expect = version
-				body = fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"%d"}}`, version)
+				of := ""
+				if on && uids[name] != "" {
+					of = fmt.Sprintf(`"uid":%q,`, uids[name])
+				}
+				body = fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{%s"resourceVersion":"%d"}}`, of, version)
 			}
 			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, body)
 		default:
@@ -224,9 +228,10 @@ func (c *client) sets(ctx context.Context) {
 
 // applies is one of several owners of fields, who apply them to the same objects: each one field always, and another one at times,
 // which goes with the next apply without it. At times an owner tries to take the field of another one, which is a conflict, takes the
-// contested one by force, or one that does not apply writes a field.
+// contested one by force, applies one together with others, names the version that it replaces, or one that does not apply writes a field.
 func (c *client) applies(ctx context.Context) {
 	seen := map[string]string{} // the field of another owner, by object
+	known := map[string]uint64{}
 	for ctx.Err() == nil {
 		i := c.rand.IntN(2)
 		k := []kind{configMaps, widgetVersions[c.rand.IntN(len(widgetVersions))]}[i]
@@ -239,6 +244,10 @@ func (c *client) applies(ctx context.Context) {
 			op.Also = c.name + ".more"
 		case n == 3:
 			op.Also = seen[name]
+		case n == 5:
+			op.Expect = known[name]
+		case n == 6, n == 7:
+			op.Also = history.Shared
 		case n > 8:
 			op.Also, op.Force = history.Contested, true
 			query = "&force=true"
@@ -255,10 +264,18 @@ func (c *client) applies(ctx context.Context) {
 		if op.Also != "" {
 			fields[op.Also] = op.ID
 		}
-		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name+query, applyPatch, k.applied(name, op.Field, op.ID, fields))
+		if op.Also == history.Shared {
+			fields[op.Also] = "the same"
+		}
+		body := k.applied(name, op.Field, op.ID, fields)
+		if op.Expect != 0 {
+			body = strings.Replace(body, `"metadata":{`, fmt.Sprintf(`"metadata":{"resourceVersion":"%d",`, op.Expect), 1)
+		}
+		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name+query, applyPatch, body)
 		if op.Got != nil {
+			known[name] = op.Got.Version
 			for field := range op.Got.Fields {
-				if field != c.name && !strings.Contains(field, ".") {
+				if field != c.name && field != history.Shared && !strings.Contains(field, ".") {
 					seen[name] = field
 				}
 			}
@@ -296,6 +313,9 @@ func (c *client) statuses(ctx context.Context) {
 			}
 			body := k.body(name, 0, "v", other.ID, &on, 0)
 			c.do(other, http.MethodPost, k.path(ns, ""), plainJSON, strings.Replace(body, `"spec":{`, fmt.Sprintf(`"spec":{"replicas":%d,`, replicas), 1))
+		case k.resource == widgets.resource && op.Got != nil && c.rand.IntN(3) == 0:
+			c.rest(ctx)
+			c.replaceStatus(other, op.Got)
 		case k.resource == widgets.resource && c.rand.IntN(3) == 0: // the rest changes meanwhile
 			other.Kind, other.Field, other.On = history.Set, "v", &on
 			c.do(other, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, "v", other.ID, &on, 0))
@@ -303,6 +323,15 @@ func (c *client) statuses(ctx context.Context) {
 		c.rest(ctx)
 	}
 }
+
+// Some objects are larger than what a server queues for a watch.
+const (
+	hugePad = 600_000
+	oneHuge = 60 // of so many
+)
+
+// ownFields are set by the server alone.
+const ownFields = `"uid":"00000000-0000-4000-8000-000000000001","creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z"`
 
 // batches creates some objects, and deletes them together.
 func (c *client) batches(ctx context.Context) {
@@ -317,7 +346,11 @@ func (c *client) batches(ctx context.Context) {
 				by, name = "generateName", fmt.Sprintf("batch-%s-", batch)
 				op.Key.Name, op.Prefix = name, true
 			}
-			body := fmt.Sprintf(`{"metadata":{%q:%q,"labels":{"on":"yes","batch":%q}},"data":{"v":%q}}`, by, name, batch, op.ID)
+			pad := 0
+			if c.rand.IntN(oneHuge) == 0 {
+				pad = hugePad
+			}
+			body := fmt.Sprintf(`{"metadata":{%q:%q,%s,"labels":{"on":"yes","batch":%q}},"data":{"v":%q,"pad":%q}}`, by, name, ownFields, batch, op.ID, strings.Repeat("x", pad))
 			c.do(op, http.MethodPost, configMaps.path(ns, ""), plainJSON, body)
 			c.rest(ctx)
 		}
