@@ -90,12 +90,20 @@ func (f Floors) Lowest() int64 {
 
 // Check returns whether a snapshot of a resource can be read: CompactedError, FutureError or nil.
 func (f Floors) Check(resource string, revision, head int64) error {
+	if err := f.CheckSkipped(revision); err != nil {
+		return err
+	}
+	return Bounds{Floor: f.Of(resource), Head: head}.Check(revision)
+}
+
+// CheckSkipped returns CompactedError for a revision that was left out.
+func (f Floors) CheckSkipped(revision int64) error {
 	for _, s := range f.Skipped {
 		if revision > s.From && revision < s.To {
 			return &CompactedError{Revision: revision, Floor: s.To}
 		}
 	}
-	return Bounds{Floor: f.Of(resource), Head: head}.Check(revision)
+	return nil
 }
 
 // Raised returns the floors after a raise to others. No floor is lowered, and no floor of snapshots is above

@@ -165,6 +165,14 @@ func (s *Store) learnFloors(ctx context.Context) {
 	}
 }
 
+// CheckSkipped returns CompactedError for a revision that was left out, as known here.
+func (s *Store) CheckSkipped(revision int64) error {
+	if f := s.floors.Load(); f != nil {
+		return f.CheckSkipped(revision)
+	}
+	return nil
+}
+
 // PastFloor returns the oldest revision at which snapshots of a resource ("deployments.apps"), or
 // of all for "", can be read, as known here.
 func (s *Store) PastFloor(resource string) int64 {

@@ -131,8 +131,9 @@ func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, 
 // listAt reads at exactly l.exact, which the cache has reached, from the cache if it still has that state.
 func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
 	// Below the known floor the table decides: just after the start, and after a compaction by another
-	// server, only the floor of the log is known, and snapshots may be older.
-	if l.exact >= s.store.PastFloor(l.resource.Storage.Key) {
+	// server, only the floor of the log is known, and snapshots may be older. It also refuses what the database has lost,
+	// which memory may still have.
+	if l.exact >= s.store.PastFloor(l.resource.Storage.Key) && s.store.CheckSkipped(l.exact) == nil {
 		c, err := s.CollectionAt(l.permit, l.place(), l.exact)
 		if err != nil {
 			return nil, err

@@ -47,6 +47,9 @@ func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int
 // before are not kept.
 func (s *Store) PastFloor(r *kinds.Resource) int64 { return s.store.PastFloor(r.Storage.Key) }
 
+// CheckSkipped returns sqlstore.CompactedError for a revision that was left out: clients may have seen a state with it that is lost.
+func (s *Store) CheckSkipped(revision int64) error { return s.store.CheckSkipped(revision) }
+
 // NamespaceMade returns the revision that created the present namespace of that name; 0: there is none. Older
 // states belong to an earlier namespace.
 func (s *Store) NamespaceMade(name string) int64 {
