@@ -165,6 +165,12 @@ func (s *Store) learnFloors(ctx context.Context) {
 	}
 }
 
+// AskPastFloor is PastFloor as the database has it now: another server may have raised it.
+func (s *Store) AskPastFloor(ctx context.Context, resource string) (int64, error) {
+	f, err := s.know(ctx, s.driver.Floors)
+	return f.Of(resource), err
+}
+
 // CheckSkipped returns CompactedError for a revision that was left out, as known here.
 func (s *Store) CheckSkipped(revision int64) error {
 	if f := s.floors.Load(); f != nil {

@@ -47,6 +47,11 @@ func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int
 // before are not kept.
 func (s *Store) PastFloor(r *kinds.Resource) int64 { return s.store.PastFloor(r.Storage.Key) }
 
+// AskPastFloor is PastFloor as the database has it now.
+func (s *Store) AskPastFloor(ctx context.Context, r *kinds.Resource) (int64, error) {
+	return s.store.AskPastFloor(ctx, r.Storage.Key)
+}
+
 // CheckSkipped returns sqlstore.CompactedError for a revision that was left out: clients may have seen a state with it that is lost.
 func (s *Store) CheckSkipped(revision int64) error { return s.store.CheckSkipped(revision) }
 

@@ -55,9 +55,12 @@ func (o *object) at(ctx context.Context, s history.State, writes int) (*state, e
 	if err != nil {
 		return nil, err
 	}
-	floor, earlier := o.h.Objects.PastFloor(o.place.Resource), false
+	floor, earlier := int64(0), false
 	if len(list) == 0 {
-		earlier, err = o.before(revision)
+		// After the rows: another server may have deleted them, and this one may not know yet.
+		if earlier, err = o.before(revision); err == nil && !earlier {
+			floor, err = o.h.Objects.AskPastFloor(ctx, o.place.Resource)
+		}
 	}
 	// At the floor, the time may precede the floor: the write of then may be gone.
 	if err == nil && s.Revision == 0 && (len(list) == 0 || list[0].WrittenAt.After(s.Time)) {
