@@ -22,7 +22,7 @@ func (c *client) historians(ctx context.Context) {
 		switch v := c.someVersion(c); c.rand.IntN(12) {
 		case 0:
 			c.oldest(ctx)
-		case 1, 2:
+		case 1, 2, 3, 4, 5:
 			c.moment(ctx)
 		default:
 			if v != 0 {
