@@ -39,7 +39,8 @@ func (t *Traffic) setupCrowd(ctx context.Context) error {
 		c.http = shared
 		makers.Go(func() {
 			for i := n; i < crowded; i += crowdMakers {
-				if _, _, ok := c.must(ctx, c, http.MethodPost, leases.path(crowdNamespace, ""), leases.body(crowdName(i), 0, "holder", "setup", nil, 0), http.StatusCreated, http.StatusConflict); !ok {
+				on := i < crowdOn
+				if _, _, ok := c.must(ctx, c, http.MethodPost, leases.path(crowdNamespace, ""), leases.body(crowdName(i), 0, "holder", "setup", &on, 0), http.StatusCreated, http.StatusConflict); !ok {
 					failed <- fmt.Errorf("making the crowd: %w", ctx.Err())
 					return
 				}
@@ -73,8 +74,11 @@ func (c *client) crowds(ctx context.Context) {
 	}
 }
 
-// fewOn is such that about as many of those that change have a label as an index of labels keeps in a slice.
-const fewOn = 10
+// Almost as many objects have a label from the beginning as an index of labels keeps in a slice, and one in some that change gets it.
+const (
+	crowdOn = 56
+	fewOn   = 6
+)
 
 // changeCrowd changes objects near the end of the crowd until ctx ends. One of some gets a label, which the others lose.
 func (c *client) changeCrowd(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -109,7 +110,12 @@ func (c *client) listPages(ctx context.Context, l *history.List, path string, q 
 			break
 		}
 		q = nextQuery(l, more)
-		c.rest(ctx) // so that more is written meanwhile
+		if c.rest(ctx); c.rand.IntN(longRest) == 0 { // so that more is written, and compacted, meanwhile
+			select {
+			case <-ctx.Done():
+			case <-time.After(3 * time.Second):
+			}
+		}
 	}
 	if len(l.Pages) > 0 {
 		c.saw(l.Pages[0].Version)
@@ -123,6 +129,9 @@ func (c *client) listPages(ctx context.Context, l *history.List, path string, q 
 	}
 	return l
 }
+
+// longRest is the number of pages of which one is followed by a long rest.
+const longRest = 60
 
 // nextQuery asks for the page of a list that a token continues with.
 func nextQuery(l *history.List, token string) url.Values {
