@@ -141,7 +141,7 @@ func (r *run) writeReport() error {
 // serveArgs are flags of the servers: history is deleted as fast as may be, so that every boundary is met often, and part of
 // it is packed; the cache file is used for the few objects that there are.
 var serveArgs = []string{"--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
-	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL)}
+	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL), "--enable-admission-plugins=NodeRestriction"}
 
 type run struct {
 	*settings

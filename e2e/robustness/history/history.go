@@ -243,8 +243,10 @@ func (r *Reload) String() string {
 
 // What an Access is, besides a use of a right.
 const (
-	Watching = "watch" // an event of a watch
-	Rule     = "rule"  // a request that breaks the rule that is its subject
+	Watching = "watch"  // an event of a watch
+	Rule     = "rule"   // a request that breaks the rule that is its subject
+	Hidden   = "hidden" // a request that must be refused in the same way whether or not its object exists
+	Ended    = "ended"  // a use of a credential whose time is over, or has not begun
 )
 
 // Access is a request of a user whose rights change, or an event that came to a watch of that user.
@@ -262,6 +264,21 @@ type Access struct {
 
 func (a *Access) String() string {
 	return fmt.Sprintf("%s..%s %s at server %d: %s -> %d", stamp(a.Call), stamp(a.Return), a.Subject, a.Server, a.What, a.Code)
+}
+
+// Refusal is a request that a client repeats, as a server answers it again and again, but never as it should.
+type Refusal struct {
+	Client string        `json:"c"`
+	Server int           `json:"s"`
+	What   string        `json:"what"`
+	First  time.Duration `json:"first"` // before the first request
+	Last   time.Duration `json:"last"`  // after the last answer
+	Times  int           `json:"times"`
+	Code   int           `json:"code"` // of the last answer
+}
+
+func (r *Refusal) String() string {
+	return fmt.Sprintf("%s..%s %s at server %d: %s -> %d, %d times", stamp(r.First), stamp(r.Last), r.Client, r.Server, r.What, r.Code, r.Times)
 }
 
 // Right is a change of the rights of a subject. From Call on the new right may hold; a revoked one must not hold

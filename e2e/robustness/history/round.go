@@ -31,6 +31,7 @@ type Round struct {
 	Caches   []*Cache      `json:"caches,omitempty"`
 	Accesses []*Access     `json:"accesses,omitempty"`
 	Rights   []*Right      `json:"rights,omitempty"`
+	Refusals []*Refusal    `json:"refusals,omitempty"`
 	Holds    []*Hold       `json:"holds,omitempty"`
 	Lives    []*Life       `json:"lives,omitempty"`
 	Moments  []*Moment     `json:"moments,omitempty"`
@@ -111,7 +112,7 @@ func (r *Recorder) ID() string {
 	return idPrefix + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Hold, *Life, *Moment, *Loss, *Stall or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Refusal, *Hold, *Life, *Loss, *Stall or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,6 +129,8 @@ func (r *Recorder) Add(record any) {
 		r.round.Accesses = append(r.round.Accesses, v)
 	case *Right:
 		r.round.Rights = append(r.round.Rights, v)
+	case *Refusal:
+		r.round.Refusals = append(r.round.Refusals, v)
 	case *Hold:
 		r.round.Holds = append(r.round.Holds, v)
 	case *Life:
@@ -143,6 +146,13 @@ func (r *Recorder) Add(record any) {
 	default:
 		panic(fmt.Sprintf("history: a record of type %T", record))
 	}
+}
+
+// Lost reports whether the database has lost commits in the round.
+func (r *Recorder) Lost() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.round.Losses) > 0
 }
 
 // Stuck notes a client that did not reach the end of the round.

@@ -44,8 +44,15 @@ func (j *judge) rights() {
 	}
 	lost := j.beforeLoss()
 	for _, a := range j.r.Accesses {
-		if a.What == history.Rule {
+		switch a.What {
+		case history.Rule:
 			j.ruled(a)
+			continue
+		case history.Hidden:
+			j.hidden(a)
+			continue
+		case history.Ended:
+			j.ended(a)
 			continue
 		}
 		j.judged("rights")

@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
@@ -62,11 +63,17 @@ func (c *client) hooks(ctx context.Context) {
 "resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE","UPDATE"]}]},"validations":[{"expression":"false","reason":"Forbidden"}]}}`, name)
 	binding := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"policyName":%[1]q,"validationActions":["Deny"]}}`, name)
 	made := []int{http.StatusCreated, http.StatusConflict}
-	free := 0 // the server that acknowledged the end of what refused writes before
+	c.unhook(ctx, admin, fmt.Sprintf("refusing-r%d", c.round-1), 0) // which an earlier round may have left
+	free := 0                                                       // the server that acknowledged the end of what refused writes before
 	for turn := 0; ctx.Err() == nil; turn++ {
 		way := (turn + c.round) % 4
 		before := map[int][2]string{1: {webhooks, hook("secrets", "")}, 2: {policies, policy}}[way]
-		if _, _, ok := c.must(ctx, admin, http.MethodPost, green, `{"metadata":{"name":"hooked"}}`, made...); !ok {
+		subject := fmt.Sprintf("%s-r%d-%d without a webhook", c.name, c.round, turn)
+		c.rec.Add(&history.Right{Subject: subject, Granted: true, Server: free, Call: c.rec.Now(), Return: c.rec.Now(), Outcome: history.OK})
+		if !c.persist(ctx, "POST "+green, func(ctx context.Context, server int) (int, bool) {
+			code := c.attemptAt(ctx, server, subject, "read", http.MethodPost, green, plainJSON, `{"metadata":{"name":"hooked"}}`)
+			return code, slices.Contains(made, code)
+		}) {
 			break
 		}
 		if before[0] != "" {
@@ -74,8 +81,6 @@ func (c *client) hooks(ctx context.Context) {
 				break
 			}
 		}
-		subject := fmt.Sprintf("%s-r%d-%d without a webhook", c.name, c.round, turn)
-		c.rec.Add(&history.Right{Subject: subject, Granted: true, Server: free, Call: c.rec.Now(), Return: c.rec.Now(), Outcome: history.OK})
 		write := func(long time.Duration) {
 			for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; {
 				if way == 3 {
@@ -108,7 +113,7 @@ func (c *client) hooks(ctx context.Context) {
 			ok = c.changePatch(ctx, admin, webhooks+"/"+name, fmt.Sprintf("%s-r%d-%d by the webhook", c.name, c.round, turn), true, rule("secrets"))
 			free = c.answered + 1
 		} else {
-			free, ok = c.unhook(ctx, admin, name)
+			free, ok = c.unhook(ctx, admin, name, way)
 		}
 		if !ok {
 			break
@@ -117,34 +122,43 @@ func (c *client) hooks(ctx context.Context) {
 	// The next round begins without it, and nothing of it is left.
 	end, cancel := context.WithTimeout(context.Background(), requestTime)
 	defer cancel()
-	c.unhook(end, admin, name)
+	c.unhook(end, admin, name, 0)
 	c.must(end, admin, http.MethodDelete, policies+"/"+name, "", http.StatusOK, http.StatusNotFound)
 	c.must(end, admin, http.MethodDelete, green, "", http.StatusOK)
 }
 
+// refusers are the paths of what refuses or changes writes in each way of hooks.
+var refusers = [4]string{webhooks, webhooks, bindings, mutating}
+
 // unhook takes away what refuses writes. A policy without a binding refuses nothing.
-// It returns the server that acknowledged all of it, from 1 on, or 0.
-func (c *client) unhook(ctx context.Context, admin *client, name string) (server int, ok bool) {
-	for i, path := range []string{webhooks, mutating, bindings} {
+// It returns the server that acknowledged the end of what one way has, from 1 on.
+func (c *client) unhook(ctx context.Context, admin *client, name string, way int) (server int, ok bool) {
+	for _, path := range []string{webhooks, mutating, bindings} {
 		if _, _, ok := c.must(ctx, admin, http.MethodDelete, path+"/"+name, "", http.StatusOK, http.StatusNotFound); !ok {
 			return 0, false
 		}
-		if i > 0 && server != c.answered+1 {
-			server = -1
-			continue
+		if path == refusers[way] {
+			server = c.answered + 1
 		}
-		server = c.answered + 1
 	}
-	return max(server, 0), true
+	return server, true
 }
 
 // attempt is a request whose right comes and goes.
 func (c *client) attempt(ctx context.Context, subject, what, method, path, contentType, body string) {
-	a := &history.Access{Subject: subject, Server: c.next(), What: what, Timed: c.token != harness.AdminToken, Call: c.rec.Now()}
+	c.attemptAt(ctx, c.next(), subject, what, method, path, contentType, body)
+}
+
+// attemptAt is attempt at a server. It returns the code of the answer; 0: there was none.
+func (c *client) attemptAt(ctx context.Context, server int, subject, what, method, path, contentType, body string) int {
+	a := &history.Access{Subject: subject, Server: server, What: what, Timed: c.token != harness.AdminToken, Call: c.rec.Now()}
 	code, _, err := c.send(ctx, a.Server, method, path, contentType, body)
-	if a.Return, a.Code = c.rec.Now(), code; err == nil {
-		c.rec.Add(a)
+	if err != nil {
+		return 0
 	}
+	a.Return, a.Code = c.rec.Now(), code
+	c.rec.Add(a)
+	return code
 }
 
 // unchanged is an attempt to create an object that no webhook changes.

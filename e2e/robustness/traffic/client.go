@@ -32,7 +32,8 @@ type client struct {
 	rand     *rand.Rand
 	server   int // for those that go to the servers in turn
 	token    string
-	as       string // the user that it impersonates; "": none
+	as       string   // the user that it impersonates; "": none
+	groups   []string // of that user
 	form     history.Form
 	loose    bool // a change takes effect some time after it was acknowledged, also at that server
 	answered int  // the server that answered must last
@@ -85,6 +86,9 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	}
 	if c.as != "" {
 		req.Header.Set("Impersonate-User", c.as)
+		for _, group := range c.groups {
+			req.Header.Add("Impersonate-Group", group)
+		}
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)

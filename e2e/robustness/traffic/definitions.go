@@ -100,15 +100,9 @@ func (c *client) granted(turn int) time.Duration {
 // changePatch is change by a JSON patch.
 func (c *client) changePatch(ctx context.Context, admin *client, path, subject string, grant bool, patch string) bool {
 	r := &history.Right{Subject: subject, Granted: grant, Call: c.rec.Now(), Outcome: history.Unknown}
-	for ctx.Err() == nil && r.Outcome != history.OK {
-		server := admin.any()
-		code, answer, err := admin.send(ctx, server, http.MethodPatch, path, jsonPatch, patch)
-		if r.Outcome = outcome(code, answer, err); r.Outcome != history.OK {
-			c.rest(ctx)
-			continue
-		}
-		if c.answered = server; !c.loose {
-			r.Server = server + 1
+	if _, _, ok := c.mustAs(ctx, admin, jsonPatch, http.MethodPatch, path, patch, http.StatusOK); ok {
+		if r.Outcome = history.OK; !c.loose {
+			r.Server = c.answered + 1
 		}
 	}
 	r.Return = c.rec.Now()

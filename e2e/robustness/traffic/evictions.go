@@ -28,12 +28,12 @@ func (c *client) evictions(ctx context.Context) {
 		name := "evicted-" + c.rec.ID()
 		budget := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"maxUnavailable":%d,"selector":{"matchLabels":{"of":%[1]q}}}}`, name, evictable)
 		allowed := fmt.Sprintf(`{"status":{"observedGeneration":1,"disruptionsAllowed":%d,"currentHealthy":0,"desiredHealthy":0,"expectedPods":%d}}`, evictable, evictedPods)
-		if _, _, ok := c.must(ctx, c, http.MethodPost, budgets, budget, http.StatusCreated, http.StatusConflict); !ok || !c.mustPatch(ctx, budgets+"/"+name+"/status", allowed) {
+		if _, _, ok := c.must(ctx, c, http.MethodPost, budgets, budget, http.StatusCreated, http.StatusConflict); !ok || !c.mustPatch(ctx, budgets+"/"+name+"/status", allowed, http.StatusOK) {
 			break
 		}
 		for i := range evictedPods {
 			pod := fmt.Sprintf(`{"metadata":{"name":"%s-%d","labels":{"by":"evictions","of":%[1]q}},"spec":{"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}}`, name, i)
-			if _, _, ok := c.must(ctx, c, http.MethodPost, pods, pod, http.StatusCreated, http.StatusConflict); !ok || !c.mustPatch(ctx, fmt.Sprintf("%s/%s-%d/status", pods, name, i), `{"status":{"phase":"Running"}}`) {
+			if _, _, ok := c.must(ctx, c, http.MethodPost, pods, pod, http.StatusCreated, http.StatusConflict); !ok || !c.mustPatch(ctx, fmt.Sprintf("%s/%s-%d/status", pods, name, i), `{"status":{"phase":"Running"}}`, http.StatusOK) {
 				break
 			}
 		}
@@ -60,15 +60,4 @@ func (c *client) evict(ctx context.Context, pods, budget string) {
 		})
 	}
 	wg.Wait()
-}
-
-// mustPatch repeats a merge patch until it is done.
-func (c *client) mustPatch(ctx context.Context, path, patch string) bool {
-	for ctx.Err() == nil {
-		if code, _, err := c.send(ctx, c.any(), http.MethodPatch, path, mergePatch, patch); err == nil && code == http.StatusOK {
-			return true
-		}
-		c.rest(ctx)
-	}
-	return false
 }

@@ -13,22 +13,6 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// until repeats an operation with new IDs until its outcome is one of some, or ctx ends.
-func (c *client) until(ctx context.Context, op history.Op, method, path, contentType string, body func(id string) string, wanted ...history.Outcome) (done *history.Op, ok bool) {
-	for ctx.Err() == nil {
-		next := op
-		next.ID, next.Server = c.rec.ID(), c.any()
-		c.do(&next, method, path, contentType, body(next.ID))
-		for _, o := range wanted {
-			if next.Outcome == o {
-				return &next, true
-			}
-		}
-		c.rest(ctx)
-	}
-	return nil, false
-}
-
 func noBody(string) string { return "" }
 
 // holders makes objects with a finalizer, deletes them, changes and reads them while they wait for that, and takes it away.

@@ -32,16 +32,23 @@ func (c *client) quotas(ctx context.Context) {
 		if _, _, ok := c.must(ctx, c, http.MethodPost, narrow+"/resourcequotas", fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"hard":{"count/secrets":"%d"}}}`, name, quotaSecrets), http.StatusCreated, http.StatusConflict); !ok {
 			return
 		}
-		for server := 0; server < c.c.Len() && ctx.Err() == nil; { // one that has not received the quota does not enforce it
-			var q struct {
-				Status struct{ Used map[string]string }
+		enforces := map[int]bool{} // a server that has not received the quota does not
+		c.persist(ctx, "GET "+quota+" until it counts", func(ctx context.Context, server int) (int, bool) {
+			if !enforces[server] {
+				var q struct {
+					Status struct{ Used map[string]string }
+				}
+				code, answer, err := c.send(ctx, server, http.MethodGet, quota, "", "")
+				if err != nil {
+					return 0, false
+				}
+				if json.Unmarshal(answer, &q) != nil || len(q.Status.Used) == 0 {
+					return code, false
+				}
+				enforces[server] = true
 			}
-			if _, answer, err := c.send(ctx, server, http.MethodGet, quota, "", ""); err == nil && json.Unmarshal(answer, &q) == nil && len(q.Status.Used) > 0 {
-				server++
-			} else {
-				c.rest(ctx)
-			}
-		}
+			return 0, len(enforces) == c.c.Len()
+		})
 		began := c.rec.Now()
 		holds := c.fill(ctx, secrets, name)
 		if now := c.rec.Now(); now-began < quotaTime {

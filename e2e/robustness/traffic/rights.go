@@ -33,28 +33,10 @@ func setupRights(ctx context.Context, admin *client) error {
 	return nil
 }
 
-// must repeats a request of the administrator until it is answered with one of two codes.
-func (c *client) must(ctx context.Context, admin *client, method, path, body string, codes ...int) (code int, answer []byte, ok bool) {
-	for ctx.Err() == nil {
-		server := admin.any()
-		code, answer, err := admin.send(ctx, server, method, path, plainJSON, body)
-		if err == nil {
-			for _, want := range codes {
-				if code == want {
-					c.answered = server
-					return code, answer, true
-				}
-			}
-		}
-		c.rest(ctx)
-	}
-	return 0, nil, false
-}
-
 // revocations are the ways in which a right ends, named after the object that the client deletes or replaces: the account of
-// the token, which may come back with its name; the Secret or the Pod to which the token is bound; the binding; the role, which may
-// be one of the cluster, or its rules; or the subjects of the binding.
-var revocations = []string{"account", "account-again", "secret", "pod", "binding", "subjects", "role", "cluster-role", "rules"}
+// the token, which may come back with its name; the Secret or the Pod to which the token is bound, or the Secret that holds it; the binding;
+// the role, which may be one of the cluster, or its rules; or the subjects of the binding.
+var revocations = []string{"account", "account-again", "secret", "pod", "binding", "subjects", "role", "cluster-role", "rules", "stored"}
 
 // rights is a service account whose tokens and rights are granted and revoked while it sends requests to every server.
 func (c *client) rights(ctx context.Context) {
@@ -127,7 +109,11 @@ func (c *client) admit(ctx context.Context, admin *client, s *subject) bool {
 	if s.revocation == "cluster-role" {
 		s.roles, s.roleKind = "/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRole"
 	}
-	for _, made := range [][2]string{{redAccounts, named}, {redSecrets, named}, {s.roles, s.role(reading)}} {
+	secret := named
+	if s.revocation == "stored" {
+		secret = fmt.Sprintf(`{"metadata":{"name":%q,"annotations":{"kubernetes.io/service-account.name":%[1]q}},"type":"kubernetes.io/service-account-token"}`, s.account)
+	}
+	for _, made := range [][2]string{{redAccounts, named}, {redSecrets, secret}, {s.roles, s.role(reading)}} {
 		if _, _, ok := c.must(ctx, admin, http.MethodPost, made[0], made[1], http.StatusCreated, http.StatusConflict); !ok {
 			return false
 		}
@@ -144,7 +130,9 @@ func (c *client) admit(ctx context.Context, admin *client, s *subject) bool {
 		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":%q,"name":%q}}`, kind, s.account)
 	}
 	tokens, ok := redAccounts+"/"+s.account+"/token", false
-	if s.elsewhere, ok = c.request(ctx, admin, tokens, `{"spec":{"expirationSeconds":600,"audiences":["elsewhere"]}}`); ok {
+	if s.elsewhere, ok = c.request(ctx, admin, tokens, `{"spec":{"expirationSeconds":600,"audiences":["elsewhere"]}}`); ok && s.revocation == "stored" {
+		return c.stored(ctx, admin, redSecrets+"/"+s.account)
+	} else if ok {
 		c.token, ok = c.request(ctx, admin, tokens, `{"spec":`+spec+`}`)
 	}
 	return ok
@@ -168,7 +156,7 @@ func (s *subject) binding(subjects string) string {
 func (c *client) revoke(ctx context.Context, admin *client, s *subject) bool {
 	method, path, body, codes := http.MethodDelete, redAccounts+"/"+s.account, "", []int{http.StatusOK, http.StatusNotFound} // a token dies with its account
 	switch s.revocation {
-	case "secret":
+	case "secret", "stored":
 		path = redSecrets + "/" + s.account
 	case "pod":
 		path = pods.path("red", s.account) + "?gracePeriodSeconds=0"
@@ -204,10 +192,10 @@ func (c *client) forget(ctx context.Context, admin *client, s *subject) {
 
 // request gets a token that is valid for ten minutes: another one, as from a server whose clock is set, is no use elsewhere.
 func (c *client) request(ctx context.Context, admin *client, path, body string) (token string, ok bool) {
-	for ctx.Err() == nil {
-		_, answer, ok := c.must(ctx, admin, http.MethodPost, path, body, http.StatusCreated)
-		if !ok {
-			return "", false
+	ok = admin.persist(ctx, "POST "+path, func(ctx context.Context, server int) (int, bool) {
+		code, answer, err := admin.send(ctx, server, http.MethodPost, path, plainJSON, body)
+		if err != nil {
+			return 0, false
 		}
 		var request struct {
 			Status struct {
@@ -215,16 +203,30 @@ func (c *client) request(ctx context.Context, admin *client, path, body string) 
 				ExpirationTimestamp time.Time
 			}
 		}
-		if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
-			c.rec.Stuck(fmt.Sprintf("%s: a TokenRequest was answered with %s", c.name, answer))
-			return "", false
+		if code != http.StatusCreated || json.Unmarshal(answer, &request) != nil {
+			return code, false
 		}
-		if left := time.Until(request.Status.ExpirationTimestamp); left > 5*time.Minute && left < 20*time.Minute {
-			return request.Status.Token, true
+		token = request.Status.Token
+		left := time.Until(request.Status.ExpirationTimestamp)
+		return code, token != "" && left > 5*time.Minute && left < 20*time.Minute
+	})
+	return token, ok
+}
+
+// stored waits until a controller puts a token into a Secret, and takes it.
+func (c *client) stored(ctx context.Context, admin *client, path string) bool {
+	return admin.persist(ctx, "GET "+path+" until it has a token", func(ctx context.Context, server int) (int, bool) {
+		var secret struct{ Data struct{ Token []byte } }
+		code, answer, err := admin.send(ctx, server, http.MethodGet, path, "", "")
+		if err != nil {
+			return 0, false
 		}
-		c.rest(ctx)
-	}
-	return "", false
+		if json.Unmarshal(answer, &secret) != nil || len(secret.Data.Token) == 0 {
+			return code, false
+		}
+		c.token = string(secret.Data.Token)
+		return code, true
+	})
 }
 
 // change grants or revokes. Tries without an answer count from the first one on.

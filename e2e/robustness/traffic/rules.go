@@ -14,6 +14,7 @@ const (
 	ruledNamespace   = "ruled"
 	ruled            = "/api/v1/namespaces/" + ruledNamespace
 	guardedNamespace = "guarded" // whose Pods must be of the restricted standard
+	agent            = "system:node:fixed"
 	climber          = "system:serviceaccount:" + ruledNamespace + ":climber"
 	ruledRoles       = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + ruledNamespace
 	ruledSets        = "/apis/apps/v1/namespaces/" + ruledNamespace + "/daemonsets"
@@ -24,6 +25,7 @@ const (
 // rule is a request that no server may do, and how it is answered.
 type rule struct {
 	what, as                  string
+	groups                    []string
 	method, path, contentType string
 	body                      string
 	code                      int
@@ -33,10 +35,15 @@ func plainPod(more string) string {
 	return fmt.Sprintf(`{"metadata":{"name":"fixed"},"spec":{%s"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}}`, more)
 }
 
+// agents is the group of nodes.
+var agents = []string{"system:nodes"}
+
 // rulesSetup are the objects that the rules are about.
 var rulesSetup = [][2]string{
 	{"/api/v1/namespaces", `{"metadata":{"name":"` + ruledNamespace + `"}}`},
 	{"/api/v1/namespaces", `{"metadata":{"name":"` + guardedNamespace + `","labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`},
+	{"/api/v1/nodes", `{"metadata":{"name":"fixed"}}`},
+	{"/api/v1/nodes", `{"metadata":{"name":"other"}}`},
 	{ruled + "/serviceaccounts", `{"metadata":{"name":"climber"}}`},
 	{ruled + "/configmaps", `{"metadata":{"name":"fixed"},"immutable":true,"data":{"v":"first"}}`},
 	{ruled + "/secrets", `{"metadata":{"name":"fixed"},"immutable":true,"data":{"v":"YQ=="}}`},
@@ -75,6 +82,11 @@ var rules = []rule{
 	{what: "more rights in a role of one's own", as: climber, method: http.MethodPatch, path: ruledRoles + "/roles/climber", contentType: jsonPatch, body: `[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}}]`, code: 403},
 	{what: "a binding of a role with rights that its author lacks", as: climber, method: http.MethodPost, path: ruledRoles + "/rolebindings?dryRun=All", contentType: plainJSON, body: `{"metadata":{"generateName":"more-"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"ServiceAccount","name":"climber","namespace":"` + ruledNamespace + `"}]}`, code: 403},
 	{what: "a token of an account by one who may not", as: climber, method: http.MethodPost, path: ruled + "/serviceaccounts/climber/token", contentType: plainJSON, body: `{"spec":{"expirationSeconds":600}}`, code: 403},
+	{what: "a delete of a Pod by another node than its own", as: agent, groups: agents, method: http.MethodDelete, path: ruled + "/pods/fixed?dryRun=All&gracePeriodSeconds=0", code: 403},
+	{what: "a status of a Pod by another node than its own", as: agent, groups: agents, method: http.MethodPatch, path: ruled + "/pods/fixed/status?dryRun=All", contentType: strategicPatch, body: `{"status":{"phase":"Failed"}}`, code: 403},
+	{what: "a change of a node by another one", as: agent, groups: agents, method: http.MethodPatch, path: "/api/v1/nodes/other?dryRun=All", contentType: mergePatch, body: `{"metadata":{"annotations":{"a":"b"}}}`, code: 403},
+	{what: "a reserved label of a node by itself", as: agent, groups: agents, method: http.MethodPatch, path: "/api/v1/nodes/fixed?dryRun=All", contentType: mergePatch, body: `{"metadata":{"labels":{"node-restriction.kubernetes.io/a":"b"}}}`, code: 403},
+	{what: "a token by a node without a Pod of the account", as: agent, groups: agents, method: http.MethodPost, path: ruled + "/serviceaccounts/climber/token", contentType: plainJSON, body: `{"spec":{"expirationSeconds":600}}`, code: 403},
 	{what: "a role in another namespace than one's own", as: climber, method: http.MethodPost, path: "/apis/rbac.authorization.k8s.io/v1/namespaces/blue/roles?dryRun=All", contentType: plainJSON, body: `{"metadata":{"generateName":"more-"}}`, code: 403},
 }
 
@@ -86,14 +98,18 @@ func (c *client) breaks(ctx context.Context) {
 		}
 	}
 	for n := c.rand.IntN(len(rules)); ctx.Err() == nil; n++ {
-		r := rules[n%len(rules)]
-		a := &history.Access{Subject: r.what, Server: c.next(), What: history.Rule, Want: r.code, Call: c.rec.Now()}
-		as := *c
-		as.as = r.as
-		code, _, err := as.send(ctx, a.Server, r.method, r.path, r.contentType, r.body)
-		if a.Return, a.Code = c.rec.Now(), code; err == nil {
-			c.rec.Add(a)
-		}
+		c.rule(ctx, &rules[n%len(rules)])
 		c.rest(ctx)
+	}
+}
+
+// rule tries to break a rule.
+func (c *client) rule(ctx context.Context, r *rule) {
+	a := &history.Access{Subject: r.what, Server: c.next(), What: history.Rule, Want: r.code, Call: c.rec.Now()}
+	as := *c
+	as.as, as.groups = r.as, r.groups
+	code, _, err := as.send(ctx, a.Server, r.method, r.path, r.contentType, r.body)
+	if a.Return, a.Code = c.rec.Now(), code; err == nil {
+		c.rec.Add(a)
 	}
 }
