@@ -53,6 +53,9 @@ func (c *client) grants(ctx context.Context) {
 	}
 }
 
+// trying is the least time for which rights are used: what they must not allow is tried too, and each rarely.
+const trying = 6 * time.Second
+
 // grant gives and takes away the rights of a turn.
 func (c *client) grant(ctx context.Context, admin *client, all []way, turn int) bool {
 	made := []int{http.StatusCreated, http.StatusConflict}
@@ -70,7 +73,7 @@ func (c *client) grant(ctx context.Context, admin *client, all []way, turn int) 
 			return false
 		}
 	}
-	c.useWays(ctx, all, c.granted(turn))
+	c.useWays(ctx, all, max(c.granted(turn), trying))
 	for i, w := range all {
 		ok := false
 		if (turn+i+c.round)%2 == 0 {
@@ -93,15 +96,13 @@ func (c *client) grant(ctx context.Context, admin *client, all []way, turn int) 
 	return true
 }
 
-// useWays uses rights in a random order, and tries what users may never do.
+// useWays uses rights in a random order, and each time tries something that the user may never do.
 func (c *client) useWays(ctx context.Context, all []way, long time.Duration) {
 	for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; c.rest(ctx) {
 		w := &all[c.rand.IntN(len(all))]
-		if c.rand.IntN(3) == 0 {
-			c.use(ctx, w.name, "never", w.nevers[c.rand.IntN(len(w.nevers))])
-		} else {
-			c.use(ctx, w.name, "read", w.uses[c.rand.IntN(len(w.uses))])
-		}
+		c.use(ctx, w.name, "read", w.uses[c.rand.IntN(len(w.uses))])
+		w = &all[c.rand.IntN(len(all))]
+		c.use(ctx, w.name, "never", w.nevers[c.rand.IntN(len(w.nevers))])
 	}
 }
 
