@@ -255,7 +255,7 @@ func (t *Table) rows(ctx context.Context, tx *sql.Tx, query string) ([]history.R
 			if err != nil {
 				return nil, fmt.Errorf("revision %d: %w", r.Revision, err)
 			}
-			r.State = &item.State
+			r.State, r.Stored = &item.State, item.Served
 		}
 		list = append(list, r)
 	}

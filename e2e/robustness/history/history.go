@@ -3,6 +3,7 @@
 //
 //	history.go  the records of writes, the table, rights and faults
 //	reads.go    lists, watches and caches
+//	later.go    results that must follow a cause
 //	round.go    the records of one round, how they are collected, and their JSON form, which can be judged again
 //	parse.go    objects of the API and the table as states
 package history
@@ -190,6 +191,7 @@ type Row struct {
 	Created  uint64 `json:"created"`
 	Deleted  bool   `json:"del,omitempty"`
 	State    *State `json:"st,omitempty"` // of our objects
+	Stored   string `json:"as,omitempty"` // the apiVersion in which a custom resource is stored
 	// At is after the table was read that had the row first.
 	At time.Duration `json:"at,omitempty"`
 }
@@ -243,10 +245,9 @@ func (r *Reload) String() string {
 
 // What an Access is, besides a use of a right.
 const (
-	Watching = "watch"  // an event of a watch
-	Rule     = "rule"   // a request that breaks the rule that is its subject
-	Hidden   = "hidden" // a request that must be refused in the same way whether or not its object exists
-	Ended    = "ended"  // a use of a credential whose time is over, or has not begun
+	Watching = "watch" // an event of a watch
+	Rule     = "rule"  // a request that breaks the rule that is its subject
+	Free     = "free"  // a request that nothing forbids, whatever its subject allows at the time
 )
 
 // Access is a request of a user whose rights change, or an event that came to a watch of that user.

@@ -57,7 +57,13 @@ func (p *Parser) Parse(data []byte) (*Item, error) {
 	return &read, nil
 }
 
-// FromTree reads an object as a tree, which it changes.
+// Shift is the kind of the custom resources that a webhook converts. The second version has in Shifted what the first has in values.
+const (
+	Shift   = "Shift"
+	Shifted = "shifted"
+)
+
+// FromTree reads an object as a tree, which it changes. A Shift has the same hash in each version.
 func FromTree(tree map[string]any, version uint64) (Item, error) {
 	metadata, _ := tree["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
@@ -73,6 +79,17 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 		served = ""
 	}
 	delete(metadata, "resourceVersion")
+	if spec, ok := tree["spec"].(map[string]any); ok && tree["kind"] == Shift && served == CustomGroup+"/v2" {
+		values, ok := spec["values"]
+		delete(spec, "values")
+		if shifted, ok := spec[Shifted]; ok {
+			spec["values"] = shifted
+			delete(spec, Shifted)
+		}
+		if ok { // it was not converted
+			spec[Shifted] = values
+		}
+	}
 	delete(tree, "kind")
 	delete(tree, "apiVersion")
 	labels, _ := metadata["labels"].(map[string]any)

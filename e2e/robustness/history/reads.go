@@ -99,6 +99,7 @@ const (
 	Whole    Form = ""
 	Protobuf Form = "protobuf"
 	YAML     Form = "yaml"
+	CBOR     Form = "cbor"
 	Partial  Form = "PartialObjectMetadata"
 	Table    Form = "Table"
 )

@@ -25,7 +25,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"lifecycle", "An object has one UID, stays while it has finalizers, and goes with the last; its time of creation stays, and a write of its status changes no generation"},
 	{"namespaces", "A namespace, or a definition, goes after a client has deleted it, and with all that was in it, and nothing is made in it afterwards"},
 	{"owners", "The garbage collector deletes no object that has an owner, or was orphaned, and no owner in the foreground before what it waits for"},
-	{"holds", "No address, port or place of a quota is given to more than there is of it"},
+	{"holds", "No address, port or place of a quota is given to more than there is of it, and a place of a quota is free again soon after its object was deleted"},
 	{"expiry", "An Event stays until its time is over, and goes then"},
 	{"watch-ordered", "Events of a watch come in the order of revisions"},
 	{"watch-unique", "No event comes twice"},
@@ -40,12 +40,12 @@ var Properties = []struct{ Name, Promise string }{
 	{"watch-timed", "A watch ends after the time that it asked for, and after a bookmark"},
 	{"watch-initial", "The initial events of a streaming list are a state that existed"},
 	{"list", "A list is a state that existed, and as new as it asked for"},
-	{"pages", "The pages of a list are of one revision"},
+	{"pages", "The pages of a list are of one revision; the rest of one whose revision is gone has all that follows"},
 	{"exact", "A read of an old revision shows what was then, as long as that is kept"},
 	{"served", "Custom resources come in the version that a client asked for"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
-	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, and no credential works that is not valid"},
-	{"rules", "No request is done that its object, its schema, an admission plugin or the rights of its user forbid"},
+	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, and no client reads an object without a right to it"},
+	{"rules", "No request is done that its object, its schema, an admission plugin or the rights of its user forbid, and none is refused that a policy or a webhook excludes"},
 	{"leads", "A lead is taken from nobody who renews it"},
 	{"liveness", "Every client continues after the faults, without a restart, and no server goes on to refuse what it may do"},
 	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
@@ -111,7 +111,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.rests, j.caches, j.rights, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}

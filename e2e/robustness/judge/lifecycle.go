@@ -150,7 +150,7 @@ const definitions = "customresourcedefinitions.apiextensions.k8s.io"
 func (j *judge) asked() {
 	first := map[string]*history.Op{}
 	for _, o := range j.ops {
-		if o.Kind == history.DeleteCollection && !o.Dry && (first[o.Field] == nil || o.Call < first[o.Field].Call) {
+		if o.Kind == history.DeleteCollection && !o.Dry && !o.Never && (first[o.Field] == nil || o.Call < first[o.Field].Call) {
 			first[o.Field] = o
 		}
 	}

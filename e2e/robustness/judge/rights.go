@@ -55,6 +55,12 @@ func (j *judge) rights() {
 			j.ended(a)
 			continue
 		}
+		if a.What == history.Free {
+			if j.judged("rules"); (a.Code == http.StatusForbidden || a.Code == http.StatusUnprocessableEntity) && a.Return < lost {
+				j.violate("rules", []string{a.String()}, "a request is refused that nothing forbids: %s", a.Subject)
+			}
+			continue
+		}
 		j.judged("rights")
 		if s := spans[a.Subject]; s != nil && denied(a.Code) && a.What == "read" && a.Return < s.revoked && s.granted < a.Call && a.Return < lost &&
 			(a.Server == s.by-1 || a.Call > j.calm(s.granted, RightsTime, a.Server)) {

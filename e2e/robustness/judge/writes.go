@@ -96,6 +96,12 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 		return
 	case v.state.Going && changed == 0 && j.again(v):
 		return
+	case v.row.Stored != v.prev.row.Stored && v.state.Hash == before.Hash:
+		// The storage version changed while an object was written, and its server stored it once more.
+		if first := v.prev.op; first != nil && first.Got != nil && first.Got.Version == v.revision {
+			rows[first] = v
+		}
+		return
 	}
 	lines := func(more ...*history.Op) []string {
 		lines := []string{rowLine(v.row)}
