@@ -90,7 +90,9 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	if note != "" {
 		r.report.Notes = append(r.report.Notes, note)
 	}
-	if err := traffic.Setup(ctx, c, r.rec); err != nil {
+	converter := traffic.NewConverter()
+	defer converter.Close()
+	if err := traffic.Setup(ctx, c, r.rec, converter); err != nil {
 		return 0, err
 	}
 	if r.table, err = cluster.NewTable(ctx, c, traffic.Ours, r.rec.Now); err != nil {
@@ -139,9 +141,10 @@ func (r *run) writeReport() error {
 }
 
 // serveArgs are flags of the servers: history is deleted as fast as may be, so that every boundary is met often, and part of
-// it is packed; the cache file is used for the few objects that there are.
-var serveArgs = []string{"--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
-	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL), "--enable-admission-plugins=NodeRestriction"}
+// it is packed; the cache file is used for the few objects that there are; answers can be CBOR,
+// and policies can change objects.
+var serveArgs = []string{"--feature-gates=CBORServingAndStorage=true,MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1alpha1=true", "--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
+	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL)}
 
 type run struct {
 	*settings

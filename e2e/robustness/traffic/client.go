@@ -35,6 +35,7 @@ type client struct {
 	as       string   // the user that it impersonates; "": none
 	groups   []string // of that user
 	form     history.Form
+	gzip     bool // it accepts compressed answers
 	loose    bool // a change takes effect some time after it was acknowledged, also at that server
 	answered int  // the server that answered must last
 }
@@ -68,6 +69,9 @@ func (c *client) send(ctx context.Context, server int, method, path, contentType
 	if answer, err = io.ReadAll(resp.Body); err != nil {
 		return resp.StatusCode, answer, err
 	}
+	if answer, err = c.plain(resp.Header, path, answer); err != nil {
+		return resp.StatusCode, nil, err
+	}
 	return resp.StatusCode, c.readable(resp.Header.Get("Content-Type"), path, answer), nil
 }
 
@@ -95,6 +99,9 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	}
 	if accept := accepted(c.form, method, path); accept != "" {
 		req.Header.Set("Accept", accept)
+	}
+	if c.gzip {
+		req.Header.Set("Accept-Encoding", "gzip")
 	}
 	var sent atomic.Bool
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}))

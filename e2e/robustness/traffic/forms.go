@@ -41,6 +41,8 @@ func accepted(f history.Form, method, path string) string {
 		return protobufType
 	case f == history.YAML:
 		return yamlType
+	case f == history.CBOR:
+		return cborType
 	}
 	return ""
 }
@@ -54,6 +56,8 @@ func (t *Traffic) readable(contentType, path string, answer []byte) []byte {
 		converted, err = fromProtobuf(answer)
 	case yamlType:
 		converted, err = yaml.YAMLToJSON(answer)
+	case cborType:
+		converted, err = fromCBOR(answer)
 	default:
 		return answer
 	}
@@ -92,6 +96,12 @@ func encoded(f history.Form, body string) (contentType, text string) {
 			panic(err)
 		}
 		return yamlType, string(text)
+	case history.CBOR:
+		text, err := toCBOR(body)
+		if err != nil {
+			panic(err)
+		}
+		return cborType, text
 	}
 	return plainJSON, body
 }

@@ -31,7 +31,7 @@ func TestForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := &Traffic{}
-	for _, form := range []history.Form{history.Protobuf, history.YAML} {
+	for _, form := range []history.Form{history.Protobuf, history.YAML, history.CBOR} {
 		contentType, body := encoded(form, string(text))
 		if it, err := history.ParseObject(tr.readable(contentType, "", []byte(body)), 0); err != nil || it.State.Hash != want.State.Hash {
 			t.Errorf("%s: it is %+v, %v; want %+v", form, it, err, want)
@@ -70,7 +70,7 @@ func TestForms(t *testing.T) {
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[history.Form]string{
-		history.Whole: "", history.Protobuf: protobufType, history.YAML: yamlType,
+		history.Whole: "", history.Protobuf: protobufType, history.YAML: yamlType, history.CBOR: cborType,
 		history.Partial: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
 	} {
 		if got := accepted(form, http.MethodGet, "/api/v1/configmaps"); got != want {

@@ -46,6 +46,7 @@ var (
 	// widgetVersions are the versions in which custom resources are served. They are stored in the first.
 	widgetVersions = []kind{widgets, inVersion(widgets, "v2")}
 	kinds          = []kind{configMaps, leases, widgets, deployments, pods}
+	allKinds       = append(slices.Clone(kinds), shifts)
 )
 
 // Namespaces are the namespaces of the traffic.
@@ -68,7 +69,7 @@ var scopes = func() (all []history.Scope) {
 	for _, kind := range nearKinds {
 		all = append(all, history.Scope{Resource: kind.resource, Namespace: nearNamespace})
 	}
-	return append(all, fleetScope, crowdScope, classScope)
+	return append(all, fleetScope, crowdScope, largeScope, shiftScope)
 }()
 
 // inVersion is a kind in another version of its group.
@@ -81,7 +82,7 @@ func inVersion(k kind, version string) kind {
 
 // servedAs returns the kind of a resource in a version; "": the usual one.
 func servedAs(resource, apiVersion string) kind {
-	for _, k := range widgetVersions {
+	for _, k := range slices.Concat(widgetVersions, shiftVersions) {
 		if k.resource == resource && k.apiVersion == apiVersion {
 			return k
 		}
@@ -90,13 +91,16 @@ func servedAs(resource, apiVersion string) kind {
 }
 
 func kindOf(resource string) kind {
-	for _, k := range append(kinds, runtimeClasses) {
+	for _, k := range allKinds {
 		if k.resource == resource {
 			return k
 		}
 	}
 	panic("traffic: no kind has the resource " + resource)
 }
+
+// custom reports whether the kind is that of custom resources.
+func (k kind) custom() bool { return strings.HasPrefix(k.apiVersion, history.CustomGroup+"/") }
 
 func (k kind) path(ns, name string) string {
 	p := k.prefix + "/namespaces/" + ns + "/" + k.plural

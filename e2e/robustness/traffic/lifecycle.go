@@ -165,9 +165,10 @@ func (c *client) happens(ctx context.Context) {
 	const resource, path = "events", "/api/v1/namespaces/green/events"
 	for ctx.Err() == nil {
 		name := "event-" + c.rec.ID()
+		message := strings.Repeat("x", []int{10, 25_000}[c.rand.IntN(2)])
 		op := history.Op{Kind: history.Renew, Key: history.Key{Resource: resource, Namespace: "green", Name: name}}
 		body := func(id string) string {
-			return fmt.Sprintf(`{"metadata":{"name":%q},"involvedObject":{"kind":"Pod","namespace":"green","name":"p"},"reason":%q,"type":"Normal"}`, name, id)
+			return fmt.Sprintf(`{"metadata":{"name":%q},"involvedObject":{"kind":"Pod","namespace":"green","name":"p"},"reason":%q,"message":%q,"type":"Normal"}`, name, id, message)
 		}
 		if _, ok := c.until(ctx, op, http.MethodPost, path, plainJSON, body, history.OK, history.Exists); !ok {
 			return

@@ -68,13 +68,13 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		q.Set("resourceVersionMatch", "Exact")
 	}
 	k := servedAs(l.Scope.Resource, l.Served)
-	if c.form == history.Protobuf && (k.resource == widgets.resource || k.resource == deployments.resource) { // custom resources have none, and no null is in that of a Deployment's template
+	if c.form == history.Protobuf && (k.custom() || k.resource == deployments.resource) { // custom resources have none, and no null is in that of a Deployment's template
 		c.form = history.Whole
 	}
 	if l.Limit, l.Form = limit, c.form; limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))
 	}
-	if l.Served = ""; k.resource == widgets.resource && (l.Form == history.Whole || l.Form == history.YAML) {
+	if l.Served = ""; k.custom() && (l.Form == history.Whole || l.Form == history.YAML) {
 		l.Served = k.apiVersion
 	}
 	return c.listPages(ctx, l, k.path(l.Scope.Namespace, ""), q)
@@ -215,7 +215,7 @@ func (c *client) someList() *history.List {
 
 // someForm has the next lists be in one of the forms, most often whole.
 func (c *client) someForm() {
-	c.form = []history.Form{history.Whole, history.Whole, history.Partial, history.Table, history.Protobuf, history.YAML}[c.rand.IntN(6)]
+	c.form = []history.Form{history.Whole, history.Whole, history.Partial, history.Table, history.Protobuf, history.YAML, history.CBOR}[c.rand.IntN(7)]
 }
 
 // pages lists in small pages, of now and of the past.

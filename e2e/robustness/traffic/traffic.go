@@ -46,8 +46,8 @@ type Traffic struct {
 // protocols are the protocols of the clients.
 var protocols = []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}
 
-// Setup creates the namespaces, the definition, and objects that are there from the beginning.
-func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error {
+// Setup creates the namespaces, the definitions, and objects that are there from the beginning.
+func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, converter *Converter) error {
 	t := &Traffic{c: c, rec: rec}
 	admin := t.client("setup", cluster.HTTP1, false)
 	create := func(path, body string) error {
@@ -61,17 +61,19 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 			}
 		}
 	}
-	for _, ns := range append([]string{"green", nearNamespace, fleetNamespace, crowdNamespace, ownedNamespace, narrowNamespace}, Namespaces...) {
+	for _, ns := range append([]string{"green", nearNamespace, fleetNamespace, crowdNamespace, ownedNamespace, narrowNamespace, largeNamespace}, Namespaces...) {
 		if err := create("/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, ns)); err != nil {
 			return err
 		}
 	}
-	if err := create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition); err != nil {
-		return err
+	for _, text := range []string{definition, converter.definition()} {
+		if err := create(definitions, text); err != nil {
+			return err
+		}
 	}
-	for i := range c.Len() {
+	for i := range 2 * c.Len() {
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-			code, answer, err := admin.send(ctx, i, http.MethodGet, widgets.path(Namespaces[0], ""), "", "")
+			code, answer, err := admin.send(ctx, i/2, http.MethodGet, []kind{widgets, shifts}[i%2].path(Namespaces[0], ""), "", "")
 			if err == nil && code == http.StatusOK {
 				break
 			}
@@ -132,6 +134,18 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(2, "watched", (*client).watched)
 	each(1, "rules", (*client).breaks)
 	each(1, "hooks", (*client).hooks)
+	each(1, "policies", (*client).policies)
+	each(1, "conditions", (*client).conditions)
+	each(1, "limits", (*client).limits)
+	each(1, "classes", (*client).classes)
+	each(1, "doors", (*client).doors)
+	each(1, "returns", (*client).returns)
+	each(1, "ends", (*client).ends)
+	each(1, "culls", (*client).culls)
+	each(1, "large", (*client).large)
+	each(1, "expires", (*client).expires)
+	each(2, "shifts", (*client).shifts)
+	each(1, "shift-lists", (*client).shiftLists)
 	each(1, "definitions", (*client).definitions)
 	each(1, "schemas", (*client).schemas)
 	each(1, "grants", (*client).grants)
@@ -140,7 +154,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "expires", (*client).expires)
 	t.startFleet(ctx, func(node func()) { writers.Go(node) })
 	t.startWatches()
-	t.watchClasses()
+	t.startEncoded()
 	t.startInformers()
 	writers.Wait()
 }

@@ -171,7 +171,7 @@ func (w *watcher) watch(from uint64, initial bool) {
 	}
 	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Bare: w.bare, Match: match, Asked: asked, Form: w.form, Patient: w.patient, Slow: w.slow, Unmarked: unmarked, Seconds: seconds, Call: w.rec.Now()}
 	k := servedAs(w.scope.Resource, w.served.apiVersion)
-	if s.Form == history.Whole && k.resource == widgets.resource {
+	if s.Form == history.Whole && k.custom() {
 		s.Served = k.apiVersion
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Duration(seconds)*time.Second+requestTime)
@@ -264,8 +264,11 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 
 // event reads the next event of a watch, as JSON. If the stream ends within an event, it returns the rest with the error.
 func (w *watcher) event(r *bufio.Reader) ([]byte, error) {
-	if w.form == history.Protobuf {
+	switch w.form {
+	case history.Protobuf:
 		return protobufLine(r)
+	case history.CBOR:
+		return cborLine(r)
 	}
 	return r.ReadBytes('\n')
 }

@@ -90,7 +90,7 @@ func (c *client) registers(ctx context.Context) {
 		if k.resource == widgets.resource {
 			k = widgetVersions[c.rand.IntN(len(widgetVersions))]
 		}
-		if c.form = []history.Form{history.Protobuf, history.Protobuf, history.YAML, history.Whole}[min(c.rand.IntN(12), 3)]; c.form == history.Protobuf && k.resource == widgets.resource {
+		if c.form = []history.Form{history.Protobuf, history.Protobuf, history.YAML, history.CBOR, history.CBOR, history.Whole}[min(c.rand.IntN(14), 5)]; c.form == history.Protobuf && k.resource == widgets.resource {
 			c.form = history.Whole // custom resources have no other
 		}
 		field := map[string]string{configMaps.resource: "v", leases.resource: "holder", widgets.resource: "v"}[k.resource]
