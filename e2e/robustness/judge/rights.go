@@ -77,7 +77,7 @@ func (j *judge) rights() {
 		if a.Code < 200 || a.Code >= 300 {
 			continue
 		}
-		if s := spans[a.Subject]; s != nil && s.from < lost && a.Return > lost && a.What == "read" {
+		if s := spans[a.Subject]; s != nil && a.What == "read" && j.losable(s.from, a.Return) {
 			j.open("uses of rights whose changes the database may have lost")
 			continue
 		}
@@ -98,6 +98,11 @@ func (j *judge) rights() {
 			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}
 	}
+}
+
+// losable reports whether the database may have lost a change that was made at one time when it is used at another.
+func (j *judge) losable(changed, used time.Duration) bool {
+	return slices.ContainsFunc(j.r.Losses, func(l *history.Loss) bool { return changed < l.End && used > l.Begin })
 }
 
 // outlived checks an event of a watch of a user who has lost the right to it: by the time when its write began, as the event may have been on

@@ -190,6 +190,13 @@ func TestRules(t *testing.T) {
 			goesOn(r, 15)
 			r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second
 		}, ""},
+		"a right whose revocation during a failover may be lost": {func(r *history.Round) {
+			goesOn(r, 15)
+			for i, right := range r.Rights {
+				right.Call, right.Return = time.Duration(550+i)*ms, time.Duration(550+i)*ms
+			}
+			r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second
+		}, ""},
 		"a read between two parts of the log": {func(r *history.Round) {
 			r.Segments = append(r.Segments, &history.Segment{From: 20, To: 20, Initial: []history.Row{row("set1", 15, state(18, false, "op5", "op5", "op6", "op6"))}})
 			r.Ops = append(r.Ops, get(75*ms, state(18, false, "op5", "op5", "op6", "op6")))
