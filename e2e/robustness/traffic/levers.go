@@ -11,6 +11,9 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
+// soon is for how long a client tries what holds at once.
+const soon = 3 * time.Second
+
 // lever is a setting of the cluster that forbids some requests, and permits them at other times.
 type lever struct {
 	what   string
@@ -49,11 +52,18 @@ func (c *client) pull(ctx context.Context, turn int, l *lever, free []trial) boo
 			c.rest(ctx)
 		}
 	}
-	try(c.granted(turn))
+	// A change holds at once at the server that acknowledged it, and elsewhere some time later.
+	long := func() time.Duration {
+		if (c.loose || c.c.Len() > 1) && c.rand.IntN(2) == 0 {
+			return afterwards
+		}
+		return soon
+	}
+	try(long())
 	if !l.forbid(granted.Subject) {
 		return false
 	}
-	try(afterwards)
+	try(long())
 	return true
 }
 

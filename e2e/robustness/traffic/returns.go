@@ -57,17 +57,13 @@ func (c *client) returns(ctx context.Context) {
 		if turn%2 == 0 {
 			name, path, body = "services", returned+"/services", `{"metadata":{"name":%q},"spec":{"clusterIP":"None","ports":[{"port":80}]}}`
 		}
-		// An earlier write may be counted that was not done, or not answered, until something is deleted.
-		sure := true
-		for i := range returnedPlaces + 1 {
-			sure = c.unmade(ctx, c, fmt.Sprintf("%s/place-%d", path, i)) && sure
-		}
+		sure := c.clears(ctx, name, path)
 		for i := range returnedPlaces {
 			_, _, ok := c.must(ctx, c, http.MethodPost, path, fmt.Sprintf(body, fmt.Sprintf("place-%d", i)), http.StatusCreated, http.StatusConflict)
 			sure = sure && ok
 		}
 		if code, _, err := c.place(ctx, path, body, returnedPlaces); sure && err == nil && code == http.StatusForbidden {
-			c.frees(ctx, name, path, body)
+			c.frees(ctx, path, body)
 		}
 		c.rest(ctx)
 	}
@@ -78,30 +74,55 @@ func (c *client) place(ctx context.Context, path, body string, i int) (code int,
 	return c.send(ctx, c.next(), http.MethodPost, path, plainJSON, fmt.Sprintf(body, fmt.Sprintf("place-%d", i)))
 }
 
-// frees deletes an object, and makes another one as soon as it can; then it deletes all, and looks at what the quota says of itself.
-func (c *client) frees(ctx context.Context, name, path, body string) {
-	if !c.unmade(ctx, c, path+"/place-0") {
-		return
-	}
-	due := &history.Due{Property: "holds", What: "a place of a quota whose object was deleted, of " + path, Within: judge.ReturnTime, Cause: c.rec.Now()}
-	again := c.awaits(ctx, due, func(ctx context.Context) (came, void bool) {
-		code, answer, err := c.place(ctx, path, body, returnedPlaces)
-		o := outcome(code, answer, err)
-		return code == http.StatusCreated && err == nil, o == history.Unknown || o == history.Exists // it may be counted, although it was not done
-	})
+// clears deletes all objects of a kind, and waits until the quota says so, if it knows of a deletion: an earlier write that was not done,
+// or not answered, may be counted until then.
+func (c *client) clears(ctx context.Context, name, path string) bool {
+	deleted := false
 	for i := range returnedPlaces + 1 {
-		again = again && c.unmade(ctx, c, fmt.Sprintf("%s/place-%d", path, i))
+		code, _, ok := c.must(ctx, c, http.MethodDelete, fmt.Sprintf("%s/place-%d", path, i), "", http.StatusOK, http.StatusNotFound)
+		if !ok {
+			return false
+		}
+		deleted = deleted || code == http.StatusOK
 	}
-	if !again {
-		return
-	}
-	used := &history.Due{Property: "holds", What: "the count of no objects in a quota, of " + path, Within: judge.ReturnTime, Cause: c.rec.Now()}
-	c.awaits(ctx, used, func(ctx context.Context) (came, void bool) {
+	return !deleted || c.awaits(ctx, &history.Due{Property: "holds", What: "the count of no objects in a quota, of " + path, Within: judge.ReturnTime, Cause: c.rec.Now()}, func(ctx context.Context) (came, void bool) {
 		code, answer, err := c.send(ctx, c.next(), http.MethodGet, returnedQuota, "", "")
 		var q struct {
 			Status struct{ Used map[string]string }
 		}
-		return err == nil && code == http.StatusOK && json.Unmarshal(answer, &q) == nil && q.Status.Used[name] == "0", false
+		if err != nil || code != http.StatusOK || json.Unmarshal(answer, &q) != nil {
+			return false, false
+		}
+		came = q.Status.Used[name] == "0"
+		return came, !came && c.taken(ctx, path) > 0
+	})
+}
+
+// taken returns how many objects there are: a create that has no answer may come to pass late.
+func (c *client) taken(ctx context.Context, path string) int {
+	var list listAnswer
+	code, answer, err := c.send(ctx, c.next(), http.MethodGet, path, "", "")
+	if err != nil || code != http.StatusOK || json.Unmarshal(answer, &list) != nil {
+		return 0
+	}
+	return len(list.Items)
+}
+
+// frees deletes an object, and makes another one as soon as it can.
+func (c *client) frees(ctx context.Context, path, body string) {
+	if !c.unmade(ctx, c, path+"/place-0") {
+		return
+	}
+	due := &history.Due{Property: "holds", What: "a place of a quota whose object was deleted, of " + path, Within: judge.ReturnTime, Cause: c.rec.Now()}
+	c.awaits(ctx, due, func(ctx context.Context) (came, void bool) {
+		code, answer, err := c.place(ctx, path, body, returnedPlaces)
+		switch outcome(code, answer, err) {
+		case history.OK:
+			return true, false
+		case history.Unknown, history.Exists: // it may be counted, although it was not done
+			return false, true
+		}
+		return false, c.taken(ctx, path) >= returnedPlaces
 	})
 }
 
