@@ -183,9 +183,30 @@ func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	case len(body) > maxAnswer:
 		return nil, fmt.Errorf("oidc: the key set is longer than %d bytes", maxAnswer)
 	}
-	var set jose.JSONWebKeySet
+	return decodeKeys(body)
+}
+
+// decodeKeys decodes a key set. It leaves out keys of types that it does not know, as RFC 7517 (section 5) asks for, and
+// fails if it knows none of them.
+func decodeKeys(body []byte) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
 	if err := json.Unmarshal(body, &set); err != nil {
 		return nil, fmt.Errorf("oidc: failed to decode keys: %w", err)
 	}
-	return set.Keys, nil
+	var known []jose.JSONWebKey
+	var failed error
+	for _, text := range set.Keys {
+		var key jose.JSONWebKey
+		if err := json.Unmarshal(text, &key); err == nil {
+			known = append(known, key)
+		} else if failed == nil {
+			failed = fmt.Errorf("oidc: failed to decode keys: %w", err)
+		}
+	}
+	if len(known) > 0 {
+		failed = nil
+	}
+	return known, failed
 }

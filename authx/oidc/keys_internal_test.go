@@ -23,6 +23,7 @@ import (
 type published struct {
 	mu      sync.Mutex
 	set     jose.JSONWebKeySet
+	foreign string // a further key, as JSON
 	code    int
 	fetches atomic.Int64
 	hold    chan struct{} // if not nil: answers wait for it
@@ -39,7 +40,15 @@ func (p *published) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(p.code)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(p.set)
+	if p.foreign == "" {
+		_ = json.NewEncoder(w).Encode(p.set)
+		return
+	}
+	keys := []any{json.RawMessage(p.foreign)}
+	for _, key := range p.set.Keys {
+		keys = append(keys, key)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"keys": keys})
 }
 
 // key publishes a new key in place of the others.
@@ -193,5 +202,31 @@ func TestKeysCannotBeFetched(t *testing.T) {
 	}
 	if _, err := k.VerifySignature(t.Context(), token); err != nil {
 		t.Errorf("keys are forgotten: %v", err)
+	}
+}
+
+// TestKeysOfOtherTypes: a provider may publish keys of types that the library does not know, for other clients. They do not
+// keep tokens with the other keys from being verified.
+func TestKeysOfOtherTypes(t *testing.T) {
+	for name, foreign := range map[string]string{
+		"a curve":     `{"kty":"OKP","crv":"X448","kid":"other","x":"PreoKbDNIPW8_AtZm2_sz22kYnEHvbDU80W0MCfYuXL8PjT7QjKhPcG3LV67D2uB73BxnvzNgmQ"}`,
+		"a type":      `{"kty":"LATER","kid":"other"}`,
+		"not decoded": `{"kty":"EC","crv":"P-256","kid":"other"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &published{foreign: foreign}
+			k, now := fetcher(t, p)
+			good := p.key(t, "one")
+			if _, err := k.VerifySignature(t.Context(), signed(t, good, "one")); err != nil {
+				t.Errorf("beside such a key: %v", err)
+			}
+			p.mu.Lock()
+			p.set.Keys = nil
+			p.mu.Unlock()
+			*now = now.Add(time.Hour)
+			if _, err := k.VerifySignature(t.Context(), signed(t, good, "two")); err == nil || errors.Is(err, errSignature) {
+				t.Errorf("of such a key alone: %v", err)
+			}
+		})
 	}
 }
