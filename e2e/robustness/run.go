@@ -144,7 +144,7 @@ func (r *run) writeReport() error {
 // it is packed; the cache file is used for the few objects that there are; answers can be CBOR,
 // and policies can change objects.
 var serveArgs = []string{"--feature-gates=CBORServingAndStorage=true,MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1alpha1=true", "--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
-	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL)}
+	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL), "--enable-admission-plugins=NodeRestriction"}
 
 type run struct {
 	*settings

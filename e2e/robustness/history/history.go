@@ -245,9 +245,11 @@ func (r *Reload) String() string {
 
 // What an Access is, besides a use of a right.
 const (
-	Watching = "watch" // an event of a watch
-	Rule     = "rule"  // a request that breaks the rule that is its subject
-	Free     = "free"  // a request that nothing forbids, whatever its subject allows at the time
+	Watching = "watch"  // an event of a watch
+	Rule     = "rule"   // a request that breaks the rule that is its subject
+	Hidden   = "hidden" // a request that must be refused in the same way whether or not its object exists
+	Ended    = "ended"  // a use of a credential whose time is over, or has not begun
+	Free     = "free"   // a request that nothing forbids, whatever its subject allows at the time
 )
 
 // Access is a request of a user whose rights change, or an event that came to a watch of that user.

@@ -34,6 +34,7 @@ type Round struct {
 	Refusals []*Refusal    `json:"refusals,omitempty"`
 	Holds    []*Hold       `json:"holds,omitempty"`
 	Lives    []*Life       `json:"lives,omitempty"`
+	Moments  []*Moment     `json:"moments,omitempty"`
 	Rests    []*Rest       `json:"rests,omitempty"`
 	Dues     []*Due        `json:"dues,omitempty"`
 	Stuck    []string      `json:"stuck,omitempty"`  // clients that did not reach the end
@@ -113,7 +114,7 @@ func (r *Recorder) ID() string {
 	return idPrefix + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Hold, *Life, *Rest, *Due, *Loss, *Stall or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Refusal, *Hold, *Life, *Moment, *Rest, *Due, *Loss, *Stall or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,6 +137,8 @@ func (r *Recorder) Add(record any) {
 		r.round.Holds = append(r.round.Holds, v)
 	case *Life:
 		r.round.Lives = append(r.round.Lives, v)
+	case *Moment:
+		r.round.Moments = append(r.round.Moments, v)
 	case *Rest:
 		r.round.Rests = append(r.round.Rests, v)
 	case *Due:

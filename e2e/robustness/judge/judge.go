@@ -44,7 +44,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"exact", "A read of an old revision shows what was then, as long as that is kept"},
 	{"served", "Custom resources come in the version that a client asked for"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
-	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, and no client reads an object without a right to it"},
+	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, and no credential works that is not valid"},
 	{"rules", "No request is done that its object, its schema, an admission plugin or the rights of its user forbid, and none is refused that a policy or a webhook excludes"},
 	{"leads", "A lead is taken from nobody who renews it"},
 	{"liveness", "Every client continues after the faults, without a restart, and no server goes on to refuse what it may do"},
@@ -111,7 +111,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.rests, j.caches, j.rights, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}

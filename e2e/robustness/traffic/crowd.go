@@ -65,7 +65,7 @@ func (c *client) crowds(ctx context.Context) {
 				lister.form = history.Whole
 			}
 			lister.gzip = lister.rand.IntN(2) == 0
-			lister.list(ctx, &history.List{Scope: crowdScope, Match: []history.Match{history.Latest, history.Any}[lister.rand.IntN(2)]}, 0)
+			lister.list(ctx, &history.List{Scope: crowdScope, Selector: history.Selector{On: lister.rand.IntN(2) == 0}, Match: []history.Match{history.Latest, history.Any}[lister.rand.IntN(2)]}, 0)
 		}
 		stop()
 		changes.Wait()

@@ -46,7 +46,7 @@ var (
 	// widgetVersions are the versions in which custom resources are served. They are stored in the first.
 	widgetVersions = []kind{widgets, inVersion(widgets, "v2")}
 	kinds          = []kind{configMaps, leases, widgets, deployments, pods}
-	allKinds       = append(slices.Clone(kinds), shifts)
+	allKinds       = append(slices.Clone(kinds), shifts, csiNodes)
 )
 
 // Namespaces are the namespaces of the traffic.
@@ -69,7 +69,7 @@ var scopes = func() (all []history.Scope) {
 	for _, kind := range nearKinds {
 		all = append(all, history.Scope{Resource: kind.resource, Namespace: nearNamespace})
 	}
-	return append(all, fleetScope, crowdScope, largeScope, shiftScope)
+	return append(all, fleetScope, crowdScope, csiScope, largeScope, shiftScope)
 }()
 
 // inVersion is a kind in another version of its group.

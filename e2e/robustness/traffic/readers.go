@@ -184,7 +184,7 @@ func (c *client) someScope() history.Scope {
 		return history.Scope{Resource: nearKinds[c.rand.IntN(len(nearKinds))].resource, Namespace: nearNamespace}
 	}
 	if c.rand.IntN(12) == 0 {
-		return classScope
+		return csiScope
 	}
 	return history.Scope{Resource: kinds[c.rand.IntN(len(kinds))].resource, Namespace: Namespaces[c.rand.IntN(len(Namespaces))]}
 }
@@ -201,8 +201,8 @@ func (c *client) someSelector() (s history.Selector) {
 
 func (c *client) someList() *history.List {
 	l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
-	if l.Scope == classScope && l.Selector.Name != "" {
-		l.Selector.Name = className(c.rand.IntN(someClasses))
+	if l.Scope == csiScope && l.Selector.Name != "" {
+		l.Selector.Name = csiName(c.rand.IntN(someCSINodes))
 	}
 	if l.Scope.Resource == pods.resource && c.rand.IntN(2) == 0 {
 		l.Selector.Node = nodes[c.rand.IntN(len(nodes))]

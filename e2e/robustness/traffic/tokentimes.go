@@ -23,8 +23,8 @@ const (
 	tokenSlack  = time.Second     // beyond the leeway
 )
 
-// expires uses tokens whose time ends, or has ended, or has not begun, and tokens that are nearly right.
-func (c *client) expires(ctx context.Context) {
+// tokenTimes uses tokens whose time ends, or has ended, or has not begun, and tokens that are nearly right.
+func (c *client) tokenTimes(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
 	made := []int{http.StatusCreated, http.StatusConflict}
