@@ -9,9 +9,9 @@ import (
 type Authenticated struct {
 	Identity  *Identity
 	Audiences []string // audiences the credential is valid for, where it names any
-	// Stands reports whether the credential has not been revoked since, for requests that last; its expiry does not count. It
+	// StillValid reports whether the credential has not been revoked since, for requests that last; its expiry does not count. It
 	// is true as long as that cannot be found out. nil: the credential cannot be revoked.
-	Stands func(ctx context.Context) bool
+	StillValid func(ctx context.Context) bool
 }
 
 // Authenticator examines a request. mine is false if the request has no credential of this mechanism; an

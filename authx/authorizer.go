@@ -42,11 +42,11 @@ type Authorizer interface {
 	Authorize(ctx context.Context, a *Attributes) (d Decision, reason string, err error)
 }
 
-// Unselected hides the selectors of requests from an authorizer.
-type Unselected struct{ Next Authorizer }
+// WithoutSelectors hides the selectors of requests from an authorizer.
+type WithoutSelectors struct{ Next Authorizer }
 
 // Authorize implements Authorizer.
-func (u Unselected) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
+func (u WithoutSelectors) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
 	if a.FieldRequirements == nil && a.FieldErr == nil && a.LabelRequirements == nil && a.LabelErr == nil {
 		return u.Next.Authorize(ctx, a)
 	}

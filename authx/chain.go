@@ -68,7 +68,7 @@ func withGroup(who *Authenticated) *Authenticated {
 	}
 	with := *id
 	with.Groups = append(append(make([]string, 0, len(id.Groups)+1), id.Groups...), GroupAuthenticated)
-	return &Authenticated{Identity: &with, Audiences: who.Audiences, Stands: who.Stands}
+	return &Authenticated{Identity: &with, Audiences: who.Audiences, StillValid: who.StillValid}
 }
 
 // anonymous is the user of a request without credentials.
@@ -95,11 +95,11 @@ func (a AllowAnonymous) Authenticate(r *http.Request) (*Authenticated, bool, err
 	return anonymous, true, nil
 }
 
-// Masters allows the group system:masters everything and has no opinion on others.
-type Masters struct{}
+// SystemMasters allows the group system:masters everything and has no opinion on others.
+type SystemMasters struct{}
 
 // Authorize implements Authorizer.
-func (Masters) Authorize(_ context.Context, a *Attributes) (Decision, string, error) {
+func (SystemMasters) Authorize(_ context.Context, a *Attributes) (Decision, string, error) {
 	if a.User != nil && a.User.InGroup(GroupMasters) {
 		return Allow, "", nil
 	}

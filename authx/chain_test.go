@@ -139,7 +139,7 @@ func TestAuthorizerChain(t *testing.T) {
 
 func TestMasters(t *testing.T) {
 	for group, want := range map[string]authx.Decision{authx.GroupMasters: authx.Allow, "system:master": authx.NoOpinion} {
-		d, _, _ := authx.Masters{}.Authorize(context.Background(), &authx.Attributes{User: &authx.Identity{Groups: []string{group}}})
+		d, _, _ := authx.SystemMasters{}.Authorize(context.Background(), &authx.Attributes{User: &authx.Identity{Groups: []string{group}}})
 		if d != want {
 			t.Errorf("%s: %v", group, d)
 		}

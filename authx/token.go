@@ -33,15 +33,15 @@ type Grant struct {
 	WarnAfter         time.Time // zero: never
 }
 
-// Agnostic treats tokens that name no audiences as tokens for the API: they are
+// AudienceAgnostic treats tokens that name no audiences as tokens for the API: they are
 // taken where one of API is wanted.
-type Agnostic struct {
+type AudienceAgnostic struct {
 	Tokens TokenAuthenticator
 	API    []string
 }
 
 // AuthenticateToken implements TokenAuthenticator.
-func (a Agnostic) AuthenticateToken(ctx context.Context, token string, audiences []string) (*Authenticated, bool, error) {
+func (a AudienceAgnostic) AuthenticateToken(ctx context.Context, token string, audiences []string) (*Authenticated, bool, error) {
 	if len(audiences) == 0 {
 		audiences = a.API
 	}
@@ -53,7 +53,7 @@ func (a Agnostic) AuthenticateToken(ctx context.Context, token string, audiences
 	if !mine || err != nil {
 		return nil, mine, err
 	}
-	return &Authenticated{Identity: who.Identity, Audiences: shared, Stands: who.Stands}, true, nil
+	return &Authenticated{Identity: who.Identity, Audiences: shared, StillValid: who.StillValid}, true, nil
 }
 
 // Intersect returns the items of requested that good also has, in the order of requested and with its

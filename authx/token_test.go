@@ -19,7 +19,7 @@ func (anyToken) AuthenticateToken(context.Context, string, []string) (*authx.Aut
 // TestReviewedAudiences: a review names the audiences that the token is good for in the order in
 // which the request asks for them, and as often.
 func TestReviewedAudiences(t *testing.T) {
-	tokens := authx.TokenChain{authx.Agnostic{Tokens: anyToken{}, API: []string{"one", "two", "three"}}}
+	tokens := authx.TokenChain{authx.AudienceAgnostic{Tokens: anyToken{}, API: []string{"one", "two", "three"}}}
 	for name, c := range map[string]struct {
 		token       string
 		asked, want []string

@@ -73,7 +73,7 @@ func newDoor(tb testing.TB) *door {
 	static, err := tokenfile.Load(file)
 	must(err)
 	agnostic := func(t authx.TokenAuthenticator) authx.TokenAuthenticator {
-		return authx.Agnostic{Tokens: t, API: []string{api}}
+		return authx.AudienceAgnostic{Tokens: t, API: []string{api}}
 	}
 	d.Authenticator = authx.AllowAnonymous{Next: authx.Chain{
 		proxy.New(proxy.Config{Roots: trusted, AllowedNames: []string{"front"}, User: []string{"X-Remote-User"}}),
@@ -98,7 +98,7 @@ func newDoor(tb testing.TB) *door {
 			{Kind: "Group", Name: "devs"}, {Kind: "ServiceAccount", Namespace: "ns", Name: "app"},
 		})
 	}
-	d.Authorizer = authx.AuthorizerChain{authx.Masters{}, &node.Authorizer{Graph: &node.Graph{}, Allows: rbac.RuleAllows, Selectors: true}, roles}
+	d.Authorizer = authx.AuthorizerChain{authx.SystemMasters{}, &node.Authorizer{Graph: &node.Graph{}, Allows: rbac.RuleAllows, Selectors: true}, roles}
 	return d
 }
 

@@ -18,7 +18,7 @@ import (
 func TestExternalSigner(t *testing.T) {
 	t.Parallel()
 	signer := signertest.New(t, "first")
-	signer.Behave(signertest.Manner{Longest: 7200})
+	signer.SetBehavior(signertest.Behavior{Longest: 7200})
 	s := harness.StartT(t, harness.Options{Args: []string{
 		"--service-account-signing-endpoint=" + signer.Serve(t), "--feature-gates=ExternalServiceAccountTokenSigner=true", "--allow-privileged=false",
 	}})
@@ -65,7 +65,7 @@ func TestExternalSigner(t *testing.T) {
 	if keys := k.Run("get", "--raw", "/openid/v1/jwks"); !strings.Contains(keys, `"first"`) || !strings.Contains(keys, `"second"`) {
 		t.Error(keys)
 	}
-	signer.Behave(signertest.Manner{Longest: 7200, Header: map[string]any{"alg": "ABC"}})
+	signer.SetBehavior(signertest.Behavior{Longest: 7200, Header: map[string]any{"alg": "ABC"}})
 	if got := want(t, a, 500, http.MethodPost, "/api/v1/namespaces/default/serviceaccounts/default/token", "application/json", "{}"); !strings.Contains(string(got), `failed to generate token: while validating header: bad signing algorithm \"ABC\"`) {
 		t.Errorf("%s", got)
 	}

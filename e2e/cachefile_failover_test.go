@@ -28,7 +28,7 @@ func TestCacheFileThroughFailover(t *testing.T) {
 	stopped.stop()
 	through.again("after a stop", true)
 	stopped.again("after a stop", true)
-	if err := standby.CutOff(ctx, primary); err != nil {
+	if err := standby.StopReplication(ctx, primary); err != nil {
 		t.Fatal(err)
 	}
 	through.lost()

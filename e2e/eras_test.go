@@ -38,7 +38,7 @@ func (e era) exec(t *testing.T, statement string) {
 // openEra restores a database of an earlier build.
 func openEra(t *testing.T, file string) era {
 	t.Helper()
-	content := storetest.EraFile(t, "testdata/eras/"+file)
+	content := storetest.EarlierBuildFile(t, "testdata/eras/"+file)
 	if strings.HasSuffix(file, ".db.gz") {
 		path := filepath.Join(t.TempDir(), "rowlock.db")
 		if err := os.WriteFile(path, content, 0o600); err != nil {

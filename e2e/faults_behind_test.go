@@ -39,7 +39,7 @@ func TestFeedFallsBehind(t *testing.T) {
 	}
 	var done struct{}
 	store(t, &done, "compact", "--store", c.store, "--to", made.Metadata.ResourceVersion)
-	proxy.Go()
+	proxy.Resume()
 
 	gone := false
 	for deadline := time.After(patience); !gone; {
@@ -107,7 +107,7 @@ func TestPreconditionsBehind(t *testing.T) {
 	}
 	anew()
 	want(t, a[1], 200, http.MethodGet, configMaps+"/a", "", "")
-	if proxy.Mute() == 0 {
+	if proxy.DropNotifications() == 0 {
 		t.Fatal("no connection listens")
 	}
 	first(http.MethodPatch, configMaps+"/a", "application/merge-patch+json", `{"data":{"v":"2"}}`, 200)
@@ -184,7 +184,7 @@ func TestRefusalsBehind(t *testing.T) {
 	for _, name := range []string{"tested", "owned", "fixed"} {
 		want(t, a[1], 200, http.MethodGet, configMaps+"/"+name, "", "")
 	}
-	if proxy.Mute() == 0 {
+	if proxy.DropNotifications() == 0 {
 		t.Fatal("no connection listens")
 	}
 	const test = `[{"op":"test","path":"/data/v","value":"2"},{"op":"replace","path":"/data/v","value":"3"}]`
@@ -215,7 +215,7 @@ func TestUnchangedBehind(t *testing.T) {
 	patch := func(v string) string { return fmt.Sprintf(`{"data":{"v":%q}}`, v) }
 	want(t, a[0], 201, http.MethodPost, configMaps, "application/json", object("0"))
 	want(t, a[1], 200, http.MethodGet, configMaps+"/a", "", "")
-	if proxy.Mute() == 0 {
+	if proxy.DropNotifications() == 0 {
 		t.Fatal("no connection listens")
 	}
 	for n, w := range []struct {

@@ -65,8 +65,8 @@ func TestFailoverFromAHostThatHangs(t *testing.T) {
 	c := startCluster(t, url, 2)
 	l := startLoad(c, 6)
 	time.Sleep(500 * time.Millisecond)
-	primary.Freeze()
-	t.Cleanup(primary.Thaw)
+	primary.Suspend()
+	t.Cleanup(primary.Continue)
 	wantNoWrites(t, clients(t, c)[0])
 	if err := standby.Promote(t.Context()); err != nil {
 		t.Fatal(err)

@@ -138,11 +138,11 @@ func TestProxyFaults(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"cut", proxy.Cut},
-		{"lose answers", func() { proxy.LoseCommits(5) }},
+		{"cut", proxy.CloseConnections},
+		{"lose answers", func() { proxy.DropCommitReplies(5) }},
 		{"cut requests", func() { proxy.CutRequests(5) }},
-		{"stall", func() { proxy.Stall(); time.Sleep(time.Second); proxy.Go() }},
-		{"lose answers and cut", func() { proxy.LoseCommits(2); time.Sleep(50 * time.Millisecond); proxy.Cut() }},
+		{"stall", func() { proxy.Stall(); time.Sleep(time.Second); proxy.Resume() }},
+		{"lose answers and cut", func() { proxy.DropCommitReplies(2); time.Sleep(50 * time.Millisecond); proxy.CloseConnections() }},
 	} {
 		before := l.acked.Load()
 		fault.do()

@@ -64,14 +64,14 @@ func TestLinearizable(t *testing.T) {
 		})
 	}
 	for _, fault := range []func(){
-		proxy.Cut, func() { proxy.LoseCommits(3) }, func() { proxy.CutRequests(3) },
+		proxy.CloseConnections, func() { proxy.DropCommitReplies(3) }, func() { proxy.CutRequests(3) },
 		func() {
 			pg.Kill()
 			if err := pg.Run(context.Background()); err != nil {
 				t.Error(err)
 			}
 		},
-		func() { proxy.Stall(); time.Sleep(300 * time.Millisecond); proxy.Go() },
+		func() { proxy.Stall(); time.Sleep(300 * time.Millisecond); proxy.Resume() },
 	} {
 		time.Sleep(600 * time.Millisecond)
 		fault()

@@ -222,7 +222,7 @@ func TestDatabaseGoesBack(t *testing.T) {
 		s.wrote(n%2, fmt.Sprint("kept", n), "kept")
 	}
 	s.agree("before")
-	if err := standby.CutOff(ctx, primary); err != nil {
+	if err := standby.StopReplication(ctx, primary); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 45 {

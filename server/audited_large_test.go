@@ -74,7 +74,7 @@ func TestAuditedLarge(t *testing.T) {
 	}
 	// All room that was taken for answers has been given back.
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if auditor.Hold(audit.MaxHeld) {
+		if auditor.Reserve(audit.MaxHeld) {
 			auditor.Release(audit.MaxHeld)
 			break
 		}
@@ -83,7 +83,7 @@ func TestAuditedLarge(t *testing.T) {
 		}
 	}
 	// Without room an answer is not kept, and its client has it nevertheless.
-	auditor.Hold(audit.MaxHeld)
+	auditor.Reserve(audit.MaxHeld)
 	if code, answer := auditedCall(t, s, "full", http.MethodGet, maps+"/m0", "application/json", ""); code != http.StatusOK || len(answer) == 0 {
 		t.Errorf("%d, %d bytes", code, len(answer))
 	}

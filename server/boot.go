@@ -134,16 +134,16 @@ const (
 // probeReturns fails while the database has gone back to an older state and the server reloads its objects.
 // Afterwards it reports for a while what happened, for the operator.
 func (s *Server) probeReturns(context.Context) error {
-	if s.cfg.Store.WentBack() {
-		return fmt.Errorf("%w: all objects are loaded anew", sqlstore.ErrWentBack)
+	if s.cfg.Store.Rewound() {
+		return fmt.Errorf("%w: all objects are loaded anew", sqlstore.ErrRewound)
 	}
-	r := s.cfg.Store.Returns()
+	r := s.cfg.Store.Rewinds()
 	if r.Others > 0 && time.Since(r.Seen) < refusalShown {
 		return &health.Remark{Shown: "another database that the URL names takes writes, and is refused as an older one", Err: errors.New(r.Other)}
 	}
 	if r.Count > 0 && time.Since(r.At) < returnShown {
 		shown := fmt.Sprintf("the database went back, or may have, at %s", r.At.UTC().Format(time.RFC3339))
-		return &health.Remark{Shown: shown, Err: fmt.Errorf("%s: %s; newest revision met %d, found %d, goes on behind %d", shown, r.Last.Reason, r.Last.Shown, r.Last.Found, r.Last.GoesOn)}
+		return &health.Remark{Shown: shown, Err: fmt.Errorf("%s: %s; newest revision met %d, found %d, goes on behind %d", shown, r.Last.Reason, r.Last.Shown, r.Last.Found, r.Last.ContinuesAt)}
 	}
 	return nil
 }

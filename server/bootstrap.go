@@ -153,7 +153,7 @@ func (o *ownObjects) advertise(ctx context.Context) error {
 		if !isReason(err, metav1.StatusReasonConflict) && !isReason(err, metav1.StatusReasonAlreadyExists) {
 			return err
 		}
-		if err := contention.Rest(ctx, try); err != nil {
+		if err := contention.Backoff(ctx, try); err != nil {
 			return err
 		}
 	}

@@ -202,7 +202,7 @@ func (k *cacheFile) run(ctx context.Context) error {
 // logUnread logs values that could not be read from the file since the last call. Those whose rows are
 // readable are in memory now. A new file is due, and writing it reads all other values.
 func (k *cacheFile) logUnread() {
-	now := k.s.Cache.Unread()
+	now := k.s.Cache.FailedReads()
 	if now == k.unread {
 		return
 	}
@@ -244,7 +244,7 @@ func (k *cacheFile) due(percent int) bool {
 			continue
 		}
 		k.s.Cache.Snapshot(key).Ascend("", "", "", func(it *cache.Item) bool {
-			if !it.Filed() && it.Err() == nil {
+			if !it.InCacheFile() && it.Err() == nil {
 				changed++
 			}
 			return true
@@ -324,5 +324,5 @@ func (k *cacheFile) Collect(ch chan<- prometheus.Metric) {
 		gauge(cacheFileTime, float64(at))
 	}
 	ch <- prometheus.MustNewConstMetric(cacheFileFailed, prometheus.CounterValue, float64(k.failures.Load()))
-	ch <- prometheus.MustNewConstMetric(cacheFileUnread, prometheus.CounterValue, float64(k.s.Cache.Unread()))
+	ch <- prometheus.MustNewConstMetric(cacheFileUnread, prometheus.CounterValue, float64(k.s.Cache.FailedReads()))
 }

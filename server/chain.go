@@ -33,7 +33,7 @@ type step struct {
 func (s *Server) steps(who authx.Authenticator) []step {
 	c := &s.cfg
 	inFlight := filters.NewInFlight(c.Limits, s.flows)
-	inFlight.Line = s.line
+	inFlight.Turns = s.turns
 	inFlight.Observe, inFlight.Refused, inFlight.Limited = s.Metrics.InFlight, s.Metrics.Refused, s.Metrics.Limited
 	selectors := filters.NewSelectors(s.fail)
 	selectors.Refused = s.Metrics.Refused
@@ -48,7 +48,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"strict transport", filters.HSTS(c.Serving.StrictTransport)},
 		{"goaway", filters.Goaway(c.Serving.GoawayChance)},
 		{"starting", filters.Starting(s.started, s.Health, health.Serves)},
-		{"went back", filters.WentBack(s.cfg.Store.WentBack, s.servedDuringReload, s.refuseWentBack)},
+		{"went back", filters.Rewound(s.cfg.Store.Rewound, s.servedDuringReload, s.refuseRewound)},
 		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
 		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer, Encode: s.Cache.JSON().Encode}, c.Log)},
@@ -106,8 +106,8 @@ func (s *Server) servedDuringReload(path string) bool {
 	return health.Serves(path) || path == "/metrics" || path == "/metrics/slis"
 }
 
-func (s *Server) refuseWentBack(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, sqlstore.ErrWentBack)
+func (s *Server) refuseRewound(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r, sqlstore.ErrRewound)
 }
 
 // refuseDraining counts requests, and refuses them once the server drains if so configured. It is nil if
@@ -116,7 +116,7 @@ func (s *Server) refuseDraining() filters.Filter {
 	if !s.cfg.Serving.RefuseLeaving && s.cfg.Listener != nil {
 		return nil
 	}
-	refuse, count := filters.Leaving(s.leaving), filters.Counted(func(by int) { s.running.Add(int64(by)) })
+	refuse, count := filters.Draining(s.leaving), filters.Counted(func(by int) { s.running.Add(int64(by)) })
 	return func(next http.Handler) http.Handler { return refuse(count(next)) }
 }
 

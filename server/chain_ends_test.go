@@ -123,10 +123,10 @@ func (s *Server) lasting(t *testing.T) (n float64) {
 
 // leftToDo returns how many functions a scope calls at the end of its answer.
 func leftToDo(s *request.Scope) int {
-	if s == nil || !s.Outlives() {
+	if s == nil || !s.IsDetached() {
 		return 0
 	}
-	return reflect.ValueOf(s).Elem().FieldByName("outlived").Elem().FieldByName("ends").Len()
+	return reflect.ValueOf(s).Elem().FieldByName("detached").Elem().FieldByName("ends").Len()
 }
 
 // longWatch returns a watch that every filter has something to do for.
@@ -167,10 +167,10 @@ func TestFiltersEndWithTheAnswer(t *testing.T) {
 	begun := 0
 	h := chain(steps, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "{}")
-		if scope = request.From(r.Context()); !scope.Outlivable() {
+		if scope = request.From(r.Context()); !scope.CanDetach() {
 			t.Fatal("the handler has to stay")
 		}
-		scope.Outlive(func(any) { begun++ })
+		scope.Detach(func(any) { begun++ })
 	}))
 	state := func(when, event string, lasting float64, lines int) {
 		t.Helper()
@@ -215,7 +215,7 @@ func TestFiltersOfOthersStay(t *testing.T) {
 		called := false
 		chain([]step{{"scope", filters.Scope(time.Now)}, {"around", c.around}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			called = true
-			if got := request.From(r.Context()).Outlivable(); got != c.want {
+			if got := request.From(r.Context()).CanDetach(); got != c.want {
 				t.Errorf("%s: a handler may return: %v", name, got)
 			}
 		})).ServeHTTP(httptest.NewRecorder(), longWatch())

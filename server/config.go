@@ -226,9 +226,9 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Usual sets the fields that every general-purpose server derives from others; Feature and Address must be
+// SetDefaults sets the fields that every general-purpose server derives from others; Feature and Address must be
 // set. services are the networks of services.
-func (c *Config) Usual(services []netip.Prefix) {
+func (c *Config) SetDefaults(services []netip.Prefix) {
 	if c.Feature("APIServerIdentity") {
 		host, err := os.Hostname()
 		if err != nil { // without a host name, the server counts as the only one on its host

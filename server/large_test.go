@@ -137,7 +137,7 @@ func TestPoliciesOfLargeObjects(t *testing.T) {
 
 // TestLargeObjectsSealed: large objects are encrypted, read again and decrypted.
 func TestLargeObjectsSealed(t *testing.T) {
-	memory, keys := storetest.NewMemory(), storetest.NewLocksmith("one")
+	memory, keys := storetest.NewMemory(), storetest.NewTestSealer("one")
 	start := func() *servertest.Server {
 		return servertest.Start(t, servertest.Idle, upTo8MiB, servertest.On(memory.Again(), sqlstore.Config{Sealer: keys, MaxValue: 3 * largeStatus}))
 	}

@@ -35,7 +35,7 @@ func (s *Server) upkeep(from int64) []Loop {
 		{Name: "cache", Run: s.Cache.Run},
 		{Name: "definitions", Run: s.Custom.Run},
 	}
-	list = append(list, Loop{Name: "recent events", Run: s.recall})
+	list = append(list, Loop{Name: "recent events", Run: s.backfill})
 	if s.cacheFile.from != nil {
 		list = append(list, Loop{Name: "cache file", Run: s.cacheFile.run})
 	}
@@ -48,10 +48,10 @@ func (s *Server) upkeep(from int64) []Loop {
 	return list
 }
 
-// recall reads the events before the start, for watches that continue after a restart.
-func (s *Server) recall(ctx context.Context) error {
+// backfill reads the events before the start, for watches that continue after a restart.
+func (s *Server) backfill(ctx context.Context) error {
 	began := time.Now()
-	switch err := s.Cache.Recall(ctx, s.cfg.Store); {
+	switch err := s.Cache.Backfill(ctx, s.cfg.Store); {
 	case ctx.Err() != nil:
 	case err != nil:
 		s.cfg.Log.Warn("events from before the start are not in memory: each watch that resumes from one reads the database", "error", err)
@@ -83,9 +83,9 @@ func (s *Server) reopen(ctx context.Context) error {
 
 // work returns the loops that start when the cluster's own objects exist.
 func (s *Server) work() []Loop {
-	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}, {Name: "revoked rights", Run: s.revoked.Run}}
+	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.remote.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}, {Name: "revoked rights", Run: s.revoked.Run}}
 	host := controllers.Host{
-		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Follow: s.Custom.Follow, Definitions: s.Custom.Reader(), Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Metrics: s.controllers, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
+		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Follow: s.Custom.Follow, Definitions: s.Custom.Reader(), Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Metrics: s.controllers, Aggregator: s.aggregated, Remote: s.remote,
 		AnyNamespace: s.anyNamespace(), Release: s.cfg.Release,
 	}
 	for _, c := range controllers.Loops(host, s.cfg.Controllers) {
@@ -193,7 +193,7 @@ func (s *Server) checkRows(ctx context.Context) error {
 	loaded, began := s.cacheFile.loaded.Load(), time.Now()
 	values := loaded != nil && loaded.FromFile > 0
 	damaged, err := s.Cache.CheckRows(ctx, s.cfg.Store, values, rowsShare)
-	for _, c := range damaged[:min(len(damaged), mostLogged)] {
+	for _, c := range damaged[:min(len(damaged), maxLogged)] {
 		s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
 	}
 	switch {

@@ -39,9 +39,9 @@ type ownObjects struct {
 	remind  reminder
 }
 
-// mostLogged limits log lines about unreadable objects, for each load and for the whole feed; the health
+// maxLogged limits log lines about unreadable objects, for each load and for the whole feed; the health
 // check and the metric show their number.
-const mostLogged = 20
+const maxLogged = 20
 
 // defaultPolicy represents all default roles and bindings.
 const defaultPolicy = "the default policy"
@@ -82,7 +82,7 @@ func (o *ownObjects) tolerate(what string, err error) error {
 		if o.logged == nil {
 			o.logged = map[string]bool{}
 		}
-		if o.logged[what] = true; len(o.logged) <= mostLogged {
+		if o.logged[what] = true; len(o.logged) <= maxLogged {
 			o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read, or keys are unavailable", "object", what, "error", err)
 		}
 	}
@@ -166,7 +166,7 @@ func (o *ownObjects) keyUnavailable(err error) bool {
 func (o *ownObjects) logCorrupt() {
 	list := o.cache.Corrupt()
 	for i, c := range list {
-		if i == mostLogged {
+		if i == maxLogged {
 			o.cfg.Log.Error("more objects in the store cannot be read; `rowlock store repair --list` names them all", "count", len(list)-i)
 			return
 		}
@@ -179,7 +179,7 @@ func (o *ownObjects) logCorrupt() {
 func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *cache.Cache {
 	var logged atomic.Int64
 	return cache.NewWith(catalogue, cache.Config{JSON: codec, Corrupt: func(key sqlstore.Key, item *cache.Item) {
-		if logged.Add(1) <= mostLogged {
+		if logged.Add(1) <= maxLogged {
 			log.Error("an object that was added to the store cannot be read", "key", key, "revision", item.Revision, "error", item.Err())
 		}
 	}})

@@ -46,7 +46,7 @@ func TestReminder(t *testing.T) {
 func TestOwnObjectsWithoutKeys(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	keys := storetest.NewLocksmith("one")
+	keys := storetest.NewTestSealer("one")
 	away := fmt.Errorf("%w: nobody answers", sqlstore.ErrKeyUnavailable)
 	keys.Fail(away)
 	now := time.Unix(1000, 0)
@@ -59,7 +59,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 	pass := func() {
 		t.Helper()
 		o.failing = nil
-		for i := range 2 * mostLogged {
+		for i := range 2 * maxLogged {
 			if err := o.tolerate(fmt.Sprintf("secrets/s%d", i), refused); err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +71,8 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 		pass()
 		now = now.Add(healEvery)
 	}
-	if n := strings.Count(out.String(), "level=ERROR"); n != mostLogged {
-		t.Errorf("%d objects are named, want %d", n, mostLogged)
+	if n := strings.Count(out.String(), "level=ERROR"); n != maxLogged {
+		t.Errorf("%d objects are named, want %d", n, maxLogged)
 	}
 	if n := strings.Count(out.String(), "some default objects are missing"); n != 5 { // after 0, 1, 3, 7 and 15 minutes of 17
 		t.Errorf("%d reminders", n)
@@ -91,7 +91,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 	o.missing = nil
 	o.logState(false, nil)
 	pass()
-	if n := strings.Count(out.String(), "level=ERROR"); n != 2*mostLogged || !strings.Contains(out.String(), "all default objects exist") {
+	if n := strings.Count(out.String(), "level=ERROR"); n != 2*maxLogged || !strings.Contains(out.String(), "all default objects exist") {
 		t.Errorf("after all were there, %d objects are named in all", n)
 	}
 	if err := o.tolerate("secrets/s0", errors.New("no space left")); err == nil {

@@ -61,7 +61,7 @@ func revisionOf(t testing.TB, object []byte) string {
 // key, while they can be read; and that they are corrupt where their key is not there, until
 // it is.
 func TestSealed(t *testing.T) {
-	memory, keys, log := storetest.NewMemory(), storetest.NewLocksmith("one"), &syncBuffer{}
+	memory, keys, log := storetest.NewMemory(), storetest.NewTestSealer("one"), &syncBuffer{}
 	start := func(keys sqlstore.Sealer) *servertest.Server {
 		return servertest.Start(t, servertest.Idle, servertest.On(memory.Again(), sqlstore.Config{Sealer: keys}), func(c *server.Config) {
 			c.Log = slog.New(slog.NewTextHandler(log, nil))
@@ -73,7 +73,7 @@ func TestSealed(t *testing.T) {
 	if again := s.Must("PUT", secretsPath+"/a", string(a)); revisionOf(t, again) != revisionOf(t, a) {
 		t.Error("a write of the same has changed something")
 	}
-	keys.Use("two", "one")
+	keys.SetKeys("two", "one")
 	b := s.Must("PUT", secretsPath+"/a", string(a))
 	if revisionOf(t, b) == revisionOf(t, a) {
 		t.Error("a write of the same is not encrypted anew")
@@ -99,7 +99,7 @@ func TestSealed(t *testing.T) {
 	s.Must("POST", secretsPath, secretJSON("b"))
 
 	// A server that has only an older key.
-	old := storetest.NewLocksmith("one")
+	old := storetest.NewTestSealer("one")
 	other := start(old)
 	const corrupt = `StorageError: corrupt object, Code: 7, Key: /registry/secrets/default/a, ResourceVersion: 0, AdditionalErrorMsg: data from the storage is not transformable revision=0: no such key`
 	for _, c := range []struct{ method, path, body string }{
@@ -112,14 +112,14 @@ func TestSealed(t *testing.T) {
 		}
 	}
 	other.Must("GET", "/api/v1/namespaces/default/configmaps/c", "")
-	plain := servertest.Start(t, servertest.Idle, servertest.On(memory.Again(), sqlstore.Config{Sealer: storetest.NewLocksmith("one")})) // without the gate
+	plain := servertest.Start(t, servertest.Idle, servertest.On(memory.Again(), sqlstore.Config{Sealer: storetest.NewTestSealer("one")})) // without the gate
 	for path, want := range map[string]string{secretsPath + "/a": `"Internal error occurred: no such key"`, secretsPath: `"Internal error occurred: unable to transform key \"/registry/secrets/default/a\": no such key"`} {
 		if w := plain.Do("GET", path, ""); w.Code != 500 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("without the gate, %s: %d %s, want %s", path, w.Code, w.Body, want)
 		}
 	}
 	const unread = `{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}`
-	away := storetest.NewLocksmith("one")
+	away := storetest.NewTestSealer("one")
 	away.Fail(fmt.Errorf("%w: the key server is away", sqlstore.ErrKeyUnavailable))
 	waiting := start(away) // it does not know whether anything is wrong with b
 	if w := waiting.Do("DELETE", secretsPath+"/b", unread); w.Code != 500 || !strings.Contains(w.Body.String(), "the key server is away") {
@@ -128,7 +128,7 @@ func TestSealed(t *testing.T) {
 	s.Must("GET", secretsPath+"/b", "")
 	other.Must("DELETE", secretsPath+"/b", unread)
 	servertest.Eventually(t, func() bool { return s.Do("GET", secretsPath+"/b", "").Code == 404 })
-	old.Use("one", "two")
+	old.SetKeys("one", "two")
 	servertest.Eventually(t, func() bool { return other.Do("GET", secretsPath+"/a", "").Code == 200 })
 	if got := other.Must("GET", secretsPath+"/a", ""); !bytes.Contains(got, []byte(inside)) || revisionOf(t, got) != revisionOf(t, b) {
 		t.Errorf("with the key it is %s", got)
@@ -141,7 +141,7 @@ func TestSealed(t *testing.T) {
 
 // closedSealer encrypts nothing, and for a while cannot even do that.
 type closedSealer struct {
-	sqlstore.Unsealed
+	sqlstore.NoEncryption
 	away atomic.Bool
 }
 

@@ -54,12 +54,12 @@ type Server struct {
 	objects     *objects.Store
 	controllers *reconcile.Metrics
 	flows       *flow.Classifier
-	line        *answers.Line // of large answers
+	turns       *answers.TurnScheduler // of large answers
 	revoked     *filters.Revoked
 	webhooks    *webhook.Client
 	aggregated  *aggregator.Aggregator
 	proxy       *aggregator.Proxy
-	elsewhere   *documents.Documents
+	remote      *documents.Documents
 	discovery   *discovery.Handler
 	openapi     *schema.Documents
 	handler     http.Handler
@@ -96,7 +96,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Audit != nil {
 		cfg.Audit.MaxObject = int(sizes.Recorded())
 	}
-	s.flows, s.line, s.revoked = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0)), filters.NewRevoked(cfg.Authorizer, cfg.Log)
+	s.flows, s.turns, s.revoked = s.newFlows(), answers.NewTurnScheduler(runtime.GOMAXPROCS(0)), filters.NewRevoked(cfg.Authorizer, cfg.Log)
 	s.controllers = reconcile.NewMetrics(cfg.Clock)
 	s.cacheFile = newCacheFile(s)
 	s.newMetrics()
@@ -106,12 +106,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Tracer != nil {
 		trace = cfg.Tracer.Inject
 	}
-	ofWebhooks, ofServers := webhook.NewDated("webhooks"), webhook.NewDated("kube_aggregator")
+	ofWebhooks, ofServers := webhook.NewObsoleteCertificates("webhooks"), webhook.NewObsoleteCertificates("kube_aggregator")
 	s.Metrics.Registry.MustRegister(append(ofWebhooks.Collectors(), ofServers.Collectors()...)...)
-	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Before: cfg.BeforeWebhook, Dated: ofWebhooks, MaxAnswer: int(sizes.Answer())}
+	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Before: cfg.BeforeWebhook, ObsoleteCertificates: ofWebhooks, MaxAnswer: int(sizes.Answer())}
 	s.aggregated = aggregator.New(aggregator.Config{
 		Cache: s.Cache, Services: resolver, Slices: slices, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
-		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), Dated: ofServers,
+		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), ObsoleteCertificates: ofServers,
 	})
 	s.Metrics.Registry.MustRegister(s.aggregated)
 	s.Metrics.Aggregated = s.aggregated.RemoteVersions
@@ -119,7 +119,7 @@ func New(cfg Config) (*Server, error) {
 		By: s.aggregated, RejectRedirects: !cfg.Aggregation.Redirects, Timeout: cfg.RequestTimeout, Lasts: filters.LongRunning,
 		Read: max(cfg.MaxInFlight, 0) / 2, Write: max(cfg.MaxMutatingInFlight, 0) / 2, Fail: s.fail,
 	}
-	s.elsewhere = documents.New(documents.Config{
+	s.remote = documents.New(documents.Config{
 		Cache: s.Cache, Services: s.aggregated.Services, Backend: s.aggregated, Proxy: s.proxy.Serve, Agent: webhookAgent, Log: cfg.Log, Clock: cfg.Clock,
 	})
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, converters(s.webhooks), cfg.Log)
@@ -183,9 +183,9 @@ func (s *Server) newDocuments() (err error) {
 	}
 	s.openapi.CustomText = func(r *kinds.Resource) []byte { return s.Custom.Text(r) }
 	s.openapi.CustomDigest = definitions.Digest
-	s.openapi.Others, s.openapi.Fail = s.elsewhere, s.fail
+	s.openapi.Others, s.openapi.Fail = s.remote, s.fail
 	s.discovery, err = discovery.New(discovery.Config{
-		Catalogue: c.Catalogue, Follow: func() { s.Custom.Follow() }, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(), VersionCodecs: s.forms().Versions(),
+		Catalogue: c.Catalogue, Follow: func() { s.Custom.Follow() }, Services: s.remote.Services, Codecs: s.forms().Discovery(), VersionCodecs: s.forms().Versions(),
 		Compress: c.Feature("APIResponseCompression"), NoHashes: !c.Feature("StorageVersionHash"), Single: !c.Feature("AggregatedDiscoveryEndpoint"), OnlyV2: c.Feature("AggregatedDiscoveryRemoveBetaType"), Address: c.Address, Version: c.Version, Fail: s.failText,
 	})
 	if err != nil {

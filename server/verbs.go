@@ -68,8 +68,8 @@ func (s *Server) admission() (*admission.Chain, error) {
 	c := &s.cfg
 	list, err := plugins.Build(plugins.Host{
 		Catalogue: c.Catalogue, Cache: s.Cache, Objects: s.objects, Schemas: s.Schemas, API: s, Authorizer: c.Authorizer, Webhooks: s.webhooks,
-		Elsewhere: s.elsewhere.OfKind,
-		Registry:  s.Metrics.Registry, Feature: c.Feature, Clock: c.Clock, Log: c.Log,
+		RemoteKinds: s.remote.OfKind,
+		Registry:    s.Metrics.Registry, Feature: c.Feature, Clock: c.Clock, Log: c.Log,
 	}, c.Admission)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *Server) admission() (*admission.Chain, error) {
 func (s *Server) answers() *answers.Answers {
 	on := s.cfg.Feature
 	return &answers.Answers{
-		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Line: s.line, Large: answers.NewRoom(s.objects.Sizes()),
+		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Turns: s.turns, Large: answers.NewMemoryGate(s.objects.Sizes()),
 		Clock: s.cfg.Clock, Log: s.cfg.Log, NoBlueprints: s.cfg.Release.Has(release.NoBlueprints),
 		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
 	}

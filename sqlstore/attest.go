@@ -43,9 +43,9 @@ type attested struct {
 	key  [32]byte
 }
 
-// mostAttested is the maximum number of cache files to which a database attests, the newest ones: for each
+// maxAttested is the maximum number of cache files to which a database attests, the newest ones: for each
 // server that shares it the current file and the previous one, which exists until it is replaced.
-const mostAttested = 32
+const maxAttested = 32
 
 // Attestor attests to cache files.
 type Attestor interface {
@@ -103,7 +103,7 @@ func (c *CacheFiles) Add(name string, key [32]byte) {
 			before = true
 		}
 	}
-	c.files = append(c.files[max(0, len(c.files)-mostAttested+1):], attested{name, key})
+	c.files = append(c.files[max(0, len(c.files)-maxAttested+1):], attested{name, key})
 }
 
 // Text returns the form that ParseCacheFiles parses: the epoch, and a line for each file.
@@ -119,7 +119,7 @@ func (c *CacheFiles) Text() string {
 // ParseCacheFiles parses the text of a database; false: Text did not write it.
 func ParseCacheFiles(text string) (c CacheFiles, ok bool) {
 	lines := strings.Split(text, "\n")
-	if c.Epoch = lines[0]; len(c.Epoch) != 32 || len(lines) > mostAttested+1 {
+	if c.Epoch = lines[0]; len(c.Epoch) != 32 || len(lines) > maxAttested+1 {
 		return CacheFiles{}, false
 	}
 	for _, line := range lines[1:] {

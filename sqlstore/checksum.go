@@ -19,12 +19,12 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Summer computes checksums of rows and reuses its memory. It is for one goroutine.
-type Summer struct{ head []byte }
+// Checksummer computes checksums of rows and reuses its memory. It is for one goroutine.
+type Checksummer struct{ head []byte }
 
-// Written returns the part of a checksum that does not depend on revisions. Times are microseconds since 1970; expires is nil
+// Partial returns the part of a checksum that does not depend on revisions. Times are microseconds since 1970; expires is nil
 // for a row that does not expire.
-func (s *Summer) Written(resource, namespace, name string, deleted bool, value []byte, expires *int64, written int64) int64 {
+func (s *Checksummer) Partial(resource, namespace, name string, deleted bool, value []byte, expires *int64, written int64) int64 {
 	s.begin(deleted, expires, written)
 	for _, part := range [...]string{resource, namespace, name} {
 		s.head = append(append(s.head, part...), 0)
@@ -32,7 +32,7 @@ func (s *Summer) Written(resource, namespace, name string, deleted bool, value [
 	return s.end(value)
 }
 
-func (s *Summer) begin(deleted bool, expires *int64, written int64) {
+func (s *Checksummer) begin(deleted bool, expires *int64, written int64) {
 	at := int64(math.MinInt64)
 	if expires != nil {
 		at = *expires
@@ -46,18 +46,18 @@ func (s *Summer) begin(deleted bool, expires *int64, written int64) {
 	}
 }
 
-func (s *Summer) end(value []byte) int64 {
+func (s *Checksummer) end(value []byte) int64 {
 	return int64(crc32.Update(crc32.Update(0, castagnoli, s.head), castagnoli, value))
 }
 
-// Placed returns the whole checksum of a row from its part Written.
-func Placed(written, revision, created int64) int64 {
+// CompleteChecksum returns the whole checksum of a row from the result of Partial.
+func CompleteChecksum(written, revision, created int64) int64 {
 	return written + sumRevision*revision + sumCreated*created
 }
 
 // Row returns the checksum of a row.
-func (s *Summer) Row(row *Row) int64 {
-	return Placed(s.Written(row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Deleted, row.Value, Micros(row.ExpiresAt), row.WrittenAt.UnixMicro()), row.Revision, row.Created)
+func (s *Checksummer) Row(row *Row) int64 {
+	return CompleteChecksum(s.Partial(row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Deleted, row.Value, Micros(row.ExpiresAt), row.WrittenAt.UnixMicro()), row.Revision, row.Created)
 }
 
 // Micros returns a time in microseconds since 1970, or nil for the zero time.
@@ -69,15 +69,15 @@ func Micros(t time.Time) *int64 {
 	return &us
 }
 
-// DamagedSum is no row's checksum: rows that are known to be damaged are written with it.
-const DamagedSum = -1
+// DamagedChecksum is no row's checksum: rows that are known to be damaged are written with it.
+const DamagedChecksum = -1
 
 // DamageError: a row is not as it was written, or not where it was written. It contains no part of the value.
 type DamageError struct{ Reason string }
 
 func (e *DamageError) Error() string { return "damaged in the database: " + e.Reason }
 
-// SumError returns the damage of a row whose checksum differs from the stored one.
-func SumError(stored, computed int64) error {
+// ChecksumError returns the damage of a row whose checksum differs from the stored one.
+func ChecksumError(stored, computed int64) error {
 	return &DamageError{"the row has the checksum " + strconv.FormatInt(stored, 10) + ", its columns give " + strconv.FormatInt(computed, 10)}
 }

@@ -15,11 +15,11 @@ type horizon struct {
 	wall      time.Time     // at the start
 	start     time.Duration // by elapsed time
 	head      int64         // at the start
-	seen      []sighting    // heads since, oldest first
+	samples   []headSample  // heads since, oldest first
 	newest    time.Time     // at which a row from before the start was certainly written
 }
 
-type sighting struct {
+type headSample struct {
 	at   time.Duration
 	head int64
 }
@@ -36,14 +36,14 @@ func (h *horizon) before(elapsed time.Duration) time.Time {
 // reach takes the present head and the newest revision written by before, and returns the revision to compact to.
 func (h *horizon) reach(elapsed time.Duration, head, old int64) int64 {
 	to := min(old, h.head)
-	h.seen = append(h.seen, sighting{elapsed, head})
+	h.samples = append(h.samples, headSample{elapsed, head})
 	past := 0
-	for past < len(h.seen) && h.seen[past].at <= elapsed-h.retention {
-		to = max(to, h.seen[past].head)
+	for past < len(h.samples) && h.samples[past].at <= elapsed-h.retention {
+		to = max(to, h.samples[past].head)
 		past++
 	}
 	if past > 1 { // only the newest of those that are old enough matters
-		h.seen = append(h.seen[:0], h.seen[past-1:]...)
+		h.samples = append(h.samples[:0], h.samples[past-1:]...)
 	}
 	return to
 }

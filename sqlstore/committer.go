@@ -16,7 +16,7 @@ type write struct {
 	// plain has the values that the sink gets; nil: the stored ones.
 	plain []opened
 	out   Outcome
-	// returned is the driver's Returned before the commit.
+	// returned is the driver's RewindCount before the commit.
 	returned int64
 	done     chan struct{}
 }
@@ -184,7 +184,7 @@ func (s *Store) commit(ctx context.Context) {
 func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	s.underway.Store(&batch)
 	defer s.underway.Store(nil)
-	returned := s.driver.Returned()
+	returned := s.driver.RewindCount()
 	out, err := s.apply(ctx, batch)
 	if err == nil || len(batch) == 1 || isCommon(err) {
 		s.refused.record(OpWrite, err)

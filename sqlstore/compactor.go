@@ -8,7 +8,7 @@ import (
 
 // compact enforces the retention while this server leads.
 func (s *Store) compact(ctx context.Context) {
-	c := &compaction{Store: s, keeper: keeper{Store: s}, horizons: make(horizons)}
+	c := &compaction{Store: s, keeper: retentionLeader{Store: s}, horizons: make(horizons)}
 	for {
 		if err := c.once(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("compaction failed and will be tried again", "error", err)
@@ -22,7 +22,7 @@ func (s *Store) compact(ctx context.Context) {
 // compaction is the state of a server while it leads compaction.
 type compaction struct {
 	*Store
-	keeper   keeper
+	keeper   retentionLeader
 	kept     Retention // in this round
 	horizons horizons
 	lastPack *time.Duration // when, by Elapsed
@@ -50,13 +50,13 @@ func (c *compaction) once(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	to, err := c.reach(ctx, c.kept.Rest, b.Head)
+	to, err := c.reach(ctx, c.kept.Default, b.Head)
 	if err == nil {
 		err = c.trim(ctx, to)
 	}
 	if f := c.floors.Load(); err == nil && (f == nil || f.Past != nil) { // packs of a longer retention
 		if err = Forget(ctx, c.driver, c.rest()); err == nil {
-			_, err = c.know(ctx, c.driver.Floors)
+			_, err = c.updateFloors(ctx, c.driver.Floors)
 		}
 	}
 	return err

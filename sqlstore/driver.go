@@ -99,13 +99,13 @@ type Log interface {
 	// long as no other process could have written: bounds that were read under this number are still valid.
 	Exclusive() uint64
 
-	// Returned is Returns().Count, and cheap.
-	Returned() int64
-	// Returns describes how the database went back since the driver was opened, as far as the driver has noticed. It sends
+	// RewindCount is Rewinds().Count, and cheap.
+	RewindCount() int64
+	// Rewinds describes how the database went back since the driver was opened, as far as the driver has noticed. It sends
 	// no query.
-	Returns() Returns
-	// Noticed receives a value after Returned has changed. Values may be merged. Nil: the driver never notices.
-	Noticed() <-chan struct{}
+	Rewinds() Rewinds
+	// RewindNotices receives a value after RewindCount has changed. Values may be merged. Nil: the driver never notices.
+	RewindNotices() <-chan struct{}
 }
 
 // History reads and shortens the history: rows that were replaced or deleted.
@@ -147,11 +147,11 @@ type History interface {
 	// means that none is left.
 	Forget(ctx context.Context, limit int) (deleted int, err error)
 
-	// Restate replaces the values of ended rows of one object, packed or not, in one transaction. The rows have the same
+	// ReplaceEnded replaces the values of ended rows of one object, packed or not, in one transaction. The rows have the same
 	// key, and ascending revisions; no rows ask whether the driver supports it. It returns how many rows it found, as some
 	// may be gone. Errors: CorruptError of a pack that has some of the rows, ErrBusy if another process packed or restated
 	// them, errors.ErrUnsupported of a database that no other process has.
-	Restate(ctx context.Context, rows []Row) (done int, err error)
+	ReplaceEnded(ctx context.Context, rows []Row) (done int, err error)
 }
 
 // Leases coordinate the servers on one database.
@@ -192,13 +192,13 @@ type Admin interface {
 	// Load fills an empty database in one transaction: with the rows as they are,
 	// revisions and times included, and with the content's bounds and cluster id.
 	// After an error, or a crash, the database is as empty as before, except after ErrUncertain.
-	// Errors: ErrNotEmpty if anything was ever written, that of CheckRoom, and those of Rows.
+	// Errors: ErrNotEmpty if anything was ever written, that of CheckHeadroom, and those of Rows.
 	Load(ctx context.Context, content Content) error
 
 	// SkipRevisions leaves out the next count revisions, durably: the log begins anew behind them, and
 	// clients that have seen any of them list again. With count 0 it leaves out as many as may have been
 	// assigned since the newest write. A database that cannot go back to an older state returns
-	// errors.ErrUnsupported. Errors: that of CheckRoom, for a count.
+	// errors.ErrUnsupported. Errors: that of CheckHeadroom, for a count.
 	SkipRevisions(ctx context.Context, count int64) (from, to int64, err error)
 
 	// Stats describes the stored data for operators; it may take seconds.

@@ -44,13 +44,13 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 			if !open {
 				f.hints = nil
 			}
-			err = f.look(ctx)
-		case <-f.driver.Noticed():
-			err = f.look(ctx)
-		case <-f.looks:
-			err = f.look(ctx)
+			err = f.poll(ctx)
+		case <-f.driver.RewindNotices():
+			err = f.poll(ctx)
+		case <-f.polls:
+			err = f.poll(ctx)
 		case <-f.again.C:
-			err = f.look(ctx)
+			err = f.poll(ctx)
 		case <-feeding.Done():
 			f.drain(func(batch []*write) { f.take(ctx, batch) })
 			return nil
@@ -100,16 +100,16 @@ func settle(batch []*write, err error) {
 // long for a commit.
 const stall = 20 * time.Millisecond
 
-// look reads the bounds and brings the sink to the head. Revisions that may belong to a batch of this process come
+// poll reads the bounds and brings the sink to the head. Revisions that may belong to a batch of this process come
 // from memory: then look returns and is called again. If the sink has made no progress for a stall, it reads the
 // table, also if hints and slow answers have delayed the next call.
-func (f *feed) look(ctx context.Context) error {
+func (f *feed) poll(ctx context.Context) error {
 	began := time.Now()
-	f.looked.Store(&began)
+	f.lastPoll.Store(&began)
 	// What asked for a look before now gets this one.
 	f.again.Stop()
 	select {
-	case <-f.looks:
+	case <-f.polls:
 	default:
 	}
 	b, err := f.driver.Bounds(ctx)
@@ -122,7 +122,7 @@ func (f *feed) look(ctx context.Context) error {
 	}
 	f.saw(b)
 	applied := f.applied.Load()
-	if f.WentBack() {
+	if f.Rewound() {
 		return f.reload(ctx, &CompactedError{Revision: applied, Floor: b.Floor})
 	}
 	if b.Head <= applied {
@@ -169,7 +169,7 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 			}
 			wait = min(2*wait, time.Second)
 			// The cause may be permanent: then Bounds notices it, and logs its own error.
-			if b, err := f.driver.Bounds(ctx); err == nil && f.WentBack() {
+			if b, err := f.driver.Bounds(ctx); err == nil && f.Rewound() {
 				if err := f.reload(ctx, &CompactedError{Revision: after, Floor: b.Floor}); err != nil {
 					return err
 				}
@@ -194,22 +194,22 @@ func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
 		return cause
 	}
 	what := "the feed fell behind the history that is kept; all objects are loaded anew"
-	if f.WentBack() {
+	if f.Rewound() {
 		what = "the database has gone back: nothing is answered from memory until all objects are loaded anew"
 	}
 	f.cfg.Log.Warn(what, "applied", f.applied.Load(), "floor", cause.Floor)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		began := time.Now()
-		returned := f.driver.Returned() // as of before the load
+		returned := f.driver.RewindCount() // as of before the load
 		afresh := returned != f.loaded.Load()
 		revision, err := sink.Reload(ctx, f.Store, afresh)
-		if err == nil && f.driver.Returned() != returned {
+		if err == nil && f.driver.RewindCount() != returned {
 			continue // it went back in the meantime
 		}
 		if err == nil {
 			if afresh { // the known floors are those of the former state
 				f.floors.Store(nil)
-				if _, err := f.know(ctx, f.driver.Floors); err != nil && ctx.Err() == nil {
+				if _, err := f.updateFloors(ctx, f.driver.Floors); err != nil && ctx.Err() == nil {
 					f.cfg.Log.Debug("cannot read how far history reaches back", "error", err)
 				}
 			}
@@ -244,7 +244,7 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 	}
 	if f.lost(batch[0].returned, f.changes[len(f.changes)-1].Revision) {
 		clear(f.changes)
-		settle(batch, fmt.Errorf("%w: %w", ErrUncertain, ErrWentBack))
+		settle(batch, fmt.Errorf("%w: %w", ErrUncertain, ErrRewound))
 		return nil
 	}
 	f.acknowledge(batch)
@@ -256,11 +256,11 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 // back is known for the last time only, and it had gone back returned times before the commit. Such a write is neither shown nor
 // acknowledged.
 func (f *feed) lost(returned, revision int64) bool {
-	if f.driver.Returned() == 0 {
+	if f.driver.RewindCount() == 0 {
 		return false
 	}
-	r := f.driver.Returns()
-	return revision <= r.Last.GoesOn && (revision > r.Last.Found || r.Count > returned+1)
+	r := f.driver.Rewinds()
+	return revision <= r.Last.ContinuesAt && (revision > r.Last.Found || r.Count > returned+1)
 }
 
 func (f *feed) deliver(changes []Change) {
@@ -268,7 +268,7 @@ func (f *feed) deliver(changes []Change) {
 	raise(&f.head, last.Revision) // first: a client that reads after it has seen the change gets this state or a later one
 	f.sink.Apply(changes)
 	f.applied.Store(last.Revision)
-	f.cfg.Observer.Fed(last.Revision, f.head.Load(), f.cfg.Clock().Sub(last.WrittenAt))
+	f.cfg.Observer.Applied(last.Revision, f.head.Load(), f.cfg.Clock().Sub(last.WrittenAt))
 }
 
 // appendChanges makes the log entries of a committed write.

@@ -113,12 +113,12 @@ func TestFeedBehindASlowCommit(t *testing.T) {
 // returnedDriver is a database that went back.
 type returnedDriver struct {
 	noDriver
-	returns Returns
+	returns Rewinds
 }
 
-func (d *returnedDriver) Returned() int64          { return d.returns.Count }
-func (d *returnedDriver) Returns() Returns         { return d.returns }
-func (d *returnedDriver) Noticed() <-chan struct{} { return nil }
+func (d *returnedDriver) RewindCount() int64             { return d.returns.Count }
+func (d *returnedDriver) Rewinds() Rewinds               { return d.returns }
+func (d *returnedDriver) RewindNotices() <-chan struct{} { return nil }
 
 // countingSink counts what it is given.
 type countingSink struct{ changes int }
@@ -145,9 +145,9 @@ func TestLostCommitsAreNotAcknowledged(t *testing.T) {
 		d, sink := &returnedDriver{}, &countingSink{}
 		f := &feed{Store: New(d, Config{Clock: time.Now}), sink: sink}
 		f.applied.Store(c.applied)
-		d.returns = Returns{Count: 1, Last: Return{Shown: 11, Found: 5, GoesOn: 1000}}
+		d.returns = Rewinds{Count: 1, Last: Rewind{Shown: 11, Found: 5, ContinuesAt: 1000}}
 		if c.again {
-			d.returns = Returns{Count: 2, Last: Return{Shown: 1000, Found: 1000, GoesOn: 2000}}
+			d.returns = Rewinds{Count: 2, Last: Rewind{Shown: 1000, Found: 1000, ContinuesAt: 2000}}
 		}
 		w := &write{txn: Txn{Ops: []Op{{Verb: Create, Key: Key{Resource: "pods", Name: "a"}}}}, done: make(chan struct{})}
 		w.out = Outcome{Revisions: []int64{c.revision}, Created: []int64{c.revision}}

@@ -27,13 +27,13 @@ type Skipped struct {
 	To   int64 `json:"to"`
 }
 
-// mostSkipped bounds Floors.Skipped. Beyond it, the oldest two are merged, with the snapshots between them.
-const mostSkipped = 32
+// maxSkipped bounds Floors.Skipped. Beyond it, the oldest two are merged, with the snapshots between them.
+const maxSkipped = 32
 
 // Skip returns the floors after revisions were left out.
 func (f Floors) Skip(from, to int64) Floors {
 	next := Floors{Log: to, Past: f.Past, Skipped: append(slices.Clone(f.Skipped), Skipped{from, to})}
-	if len(next.Skipped) > mostSkipped {
+	if len(next.Skipped) > maxSkipped {
 		next.Skipped[1].From = next.Skipped[0].From
 		next.Skipped = next.Skipped[1:]
 	}
@@ -159,5 +159,5 @@ type Packed struct {
 	Bytes   int64  // of the moved values
 	Stored  int64  // growth of the packs
 
-	Held time.Duration // how long writers may have waited; 0: not measured separately
+	WritersBlocked time.Duration // how long writers may have waited; 0: not measured separately
 }

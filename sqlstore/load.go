@@ -23,8 +23,8 @@ type Content struct {
 // can be: a counter that overflows would give revisions again that clients know.
 const MaxRevision = 1 << 62
 
-// CheckRoom returns an error unless later revisions have room behind one.
-func CheckRoom(revision int64) error {
+// CheckHeadroom returns an error unless later revisions have room behind one.
+func CheckHeadroom(revision int64) error {
 	if revision < 0 || revision > MaxRevision {
 		return fmt.Errorf("revision %d leaves no room for later ones: it must be from 0 to %d", revision, int64(MaxRevision))
 	}

@@ -34,10 +34,10 @@ func (c *compaction) floorsNow(ctx context.Context) (to Floors, err error) {
 		return to, err
 	}
 	to.Past = make(map[string]int64)
-	if to.Past[""], err = c.reach(ctx, c.kept.Rest, b.Head); err != nil {
+	if to.Past[""], err = c.reach(ctx, c.kept.Default, b.Head); err != nil {
 		return to, err
 	}
-	for name, d := range c.kept.Of {
+	for name, d := range c.kept.ByResource {
 		if to.Past[name], err = c.reach(ctx, max(d, log), b.Head); err != nil {
 			return to, err
 		}
@@ -53,7 +53,7 @@ func (c *compaction) pack(ctx context.Context) error {
 		return err
 	}
 	for more := true; more && ctx.Err() == nil; {
-		now, err := c.know(ctx, func(ctx context.Context) (Floors, error) { return c.driver.Retain(ctx, to) })
+		now, err := c.updateFloors(ctx, func(ctx context.Context) (Floors, error) { return c.driver.Retain(ctx, to) })
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
 		}
 		packed(done)
 		from = done.Next
-		return !done.Done, done.Held, nil
+		return !done.Done, done.WritersBlocked, nil
 	})
 }
 
@@ -136,9 +136,9 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 	}
 }
 
-// know stores the floors that ask returns. Calls of ask do not overlap, so that an outdated answer does not
+// updateFloors stores the floors that ask returns. Calls of ask do not overlap, so that an outdated answer does not
 // replace a newer one.
-func (s *Store) know(ctx context.Context, ask func(context.Context) (Floors, error)) (Floors, error) {
+func (s *Store) updateFloors(ctx context.Context, ask func(context.Context) (Floors, error)) (Floors, error) {
 	select {
 	case s.asking <- struct{}{}:
 	case <-ctx.Done():
@@ -153,10 +153,10 @@ func (s *Store) know(ctx context.Context, ask func(context.Context) (Floors, err
 	return f, err
 }
 
-// learnFloors follows floors that other servers raise.
-func (s *Store) learnFloors(ctx context.Context) {
+// followFloors follows floors that other servers raise.
+func (s *Store) followFloors(ctx context.Context) {
 	for {
-		if _, err := s.know(ctx, s.driver.Floors); err != nil && ctx.Err() == nil {
+		if _, err := s.updateFloors(ctx, s.driver.Floors); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Debug("cannot read how far history reaches back", "error", err)
 		}
 		if !s.cfg.Sleep(ctx, s.cfg.CompactEvery) {
@@ -167,7 +167,7 @@ func (s *Store) learnFloors(ctx context.Context) {
 
 // AskPastFloor is PastFloor as the database has it now: another server may have raised it.
 func (s *Store) AskPastFloor(ctx context.Context, resource string) (int64, error) {
-	f, err := s.know(ctx, s.driver.Floors)
+	f, err := s.updateFloors(ctx, s.driver.Floors)
 	return f.Of(resource), err
 }
 

@@ -60,9 +60,9 @@ func TestFloorsDoNotFallBack(t *testing.T) {
 		d := &slowFloors{now: Floors{Log: 10, Past: map[string]int64{"": 5}}, ready: make(chan struct{})}
 		s := New(d, Config{Clock: time.Now})
 		ctx := t.Context()
-		go s.know(ctx, d.Floors)
+		go s.updateFloors(ctx, d.Floors)
 		synctest.Wait()
-		go s.know(ctx, func(ctx context.Context) (Floors, error) {
+		go s.updateFloors(ctx, func(ctx context.Context) (Floors, error) {
 			return d.Retain(ctx, Floors{Log: 20, Past: map[string]int64{"": 15}})
 		})
 		synctest.Wait()

@@ -85,7 +85,7 @@ func TestRefusalsAreSaidOnce(t *testing.T) {
 
 // counting counts refusals.
 type counting struct {
-	silent
+	nopObserver
 	by map[string]int
 }
 

@@ -11,17 +11,17 @@ import (
 
 // Retention defines for how long ended rows are kept.
 type Retention struct {
-	Rest time.Duration // of resources that Of does not name
-	// Of has the retention of other resources, by name ("leases.coordination.k8s.io"), or by plural in
+	Default time.Duration // of resources that ByResource does not name
+	// ByResource has the retention of other resources, by name ("leases.coordination.k8s.io"), or by plural in
 	// any group ("leases").
-	Of map[string]time.Duration
+	ByResource map[string]time.Duration
 }
 
 // ParseRetention parses "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest, 0 if it is missing.
 // Its error names the invalid part.
 func ParseRetention(text string) (r Retention, err error) {
 	if !strings.Contains(text, "=") {
-		r.Rest, err = ParseDuration(text)
+		r.Default, err = ParseDuration(text)
 		return r, err
 	}
 	for part := range strings.SplitSeq(text, ",") {
@@ -33,19 +33,19 @@ func ParseRetention(text string) (r Retention, err error) {
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", name, err)
 		}
-		_, twice := r.Of[name]
+		_, twice := r.ByResource[name]
 		switch {
-		case twice, name == "*" && r.Rest != 0:
+		case twice, name == "*" && r.Default != 0:
 			return r, fmt.Errorf("%s is given twice", name)
 		case name == "*":
-			r.Rest = d
+			r.Default = d
 		case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "":
 			return r, fmt.Errorf("%q is not a resource: want its plural (leases) or RESOURCE.GROUP (leases.coordination.k8s.io)", name)
 		default:
-			if r.Of == nil {
-				r.Of = make(map[string]time.Duration)
+			if r.ByResource == nil {
+				r.ByResource = make(map[string]time.Duration)
 			}
-			r.Of[name] = d
+			r.ByResource[name] = d
 		}
 	}
 	return r, nil
@@ -70,14 +70,14 @@ func ParseDuration(text string) (time.Duration, error) {
 
 // For returns how long the history of a resource is kept, or of a plural in any group; for "" that of the rest.
 func (r Retention) For(resource string) time.Duration {
-	if d, ok := r.Of[resource]; ok {
+	if d, ok := r.ByResource[resource]; ok {
 		return d
 	}
 	plural, _, _ := strings.Cut(resource, ".")
-	if d, ok := r.Of[plural]; ok {
+	if d, ok := r.ByResource[plural]; ok {
 		return d
 	}
-	return r.Rest
+	return r.Default
 }
 
 // below lists the names, "" for the rest, for which r keeps less than another.
@@ -92,13 +92,13 @@ func (r Retention) below(other Retention) (names []string) {
 
 // longest keeps each resource for the longer of two retentions.
 func (r Retention) longest(other Retention) Retention {
-	both := Retention{Rest: max(r.Rest, other.Rest)}
+	both := Retention{Default: max(r.Default, other.Default)}
 	for _, name := range r.names(other) {
 		if d := max(r.For(name), other.For(name)); name != "" {
-			if both.Of == nil {
-				both.Of = make(map[string]time.Duration)
+			if both.ByResource == nil {
+				both.ByResource = make(map[string]time.Duration)
 			}
-			both.Of[name] = d
+			both.ByResource[name] = d
 		}
 	}
 	return both
@@ -107,7 +107,7 @@ func (r Retention) longest(other Retention) Retention {
 // names returns the names in either retention, and "" for the rest.
 func (r Retention) names(other Retention) []string {
 	names := map[string]struct{}{"": {}}
-	for _, of := range []map[string]time.Duration{r.Of, other.Of} {
+	for _, of := range []map[string]time.Duration{r.ByResource, other.ByResource} {
 		for name := range of {
 			names[name] = struct{}{}
 		}
@@ -117,26 +117,26 @@ func (r Retention) names(other Retention) []string {
 
 // String returns the form that ParseRetention parses.
 func (r Retention) String() string {
-	if len(r.Of) == 0 {
-		return r.Rest.String()
+	if len(r.ByResource) == 0 {
+		return r.Default.String()
 	}
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(r.Of)) {
-		fmt.Fprintf(&b, "%s=%s,", name, r.Of[name])
+	for _, name := range slices.Sorted(maps.Keys(r.ByResource)) {
+		fmt.Fprintf(&b, "%s=%s,", name, r.ByResource[name])
 	}
-	return b.String() + "*=" + r.Rest.String()
+	return b.String() + "*=" + r.Default.String()
 }
 
 // log returns for how long the log is kept: for window, but not longer than the rest.
-func (r Retention) log(window time.Duration) time.Duration { return min(window, r.Rest) }
+func (r Retention) log(window time.Duration) time.Duration { return min(window, r.Default) }
 
 // packs reports whether any history is kept for longer than the log.
 func (r Retention) packs(window time.Duration) bool {
 	log := r.log(window)
-	for _, d := range r.Of {
+	for _, d := range r.ByResource {
 		if d > log {
 			return true
 		}
 	}
-	return r.Rest > log
+	return r.Default > log
 }

@@ -17,8 +17,8 @@ type able struct {
 
 func (a able) ReadAll(context.Context, int64, func([]sqlstore.Row) error) error { return a.err }
 func (a able) Healthy() error                                                   { return a.err }
-func (a able) Returned() int64                                                  { return 7 }
-func (a able) Returns() sqlstore.Returns                                        { return sqlstore.Returns{Count: 7} }
+func (a able) RewindCount() int64                                               { return 7 }
+func (a able) Rewinds() sqlstore.Rewinds                                        { return sqlstore.Rewinds{Count: 7} }
 func (a able) ChecksRows() bool                                                 { return true }
 func (a able) Attestor() sqlstore.Attestor                                      { return a.attestor }
 
@@ -36,8 +36,8 @@ func TestWrappersLoseNothing(t *testing.T) {
 	if err := s.Writable(); !errors.Is(err, failed) {
 		t.Errorf("Healthy: %v", err)
 	}
-	if s.Returns().Count != 7 || s.WentBack() {
-		t.Errorf("%+v, went back: %v", s.Returns(), s.WentBack())
+	if s.Rewinds().Count != 7 || s.Rewound() {
+		t.Errorf("%+v, went back: %v", s.Rewinds(), s.Rewound())
 	}
 	if !s.ChecksRows() || s.Attestor() == nil {
 		t.Errorf("it checks rows: %v, an attestor: %v", s.ChecksRows(), s.Attestor())

@@ -187,7 +187,7 @@ func (s *Store) openRows(ctx context.Context, rows []Row) {
 	for i := range rows {
 		all[i] = &rows[i]
 	}
-	s.openAll(ctx, all, s.calls)
+	s.openAll(ctx, all, s.readSlots)
 }
 
 // atOnce is the number of values that are decrypted concurrently if each may cause a call of a key server.
@@ -266,7 +266,7 @@ func (f *feed) openFed(ctx context.Context, changes []Change, own []bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, feedOpens)
 	defer cancel()
-	f.openChanges(ctx, changes, own, f.fed)
+	f.openChanges(ctx, changes, own, f.feedSlots)
 }
 
 // opening decrypts rows before it passes them to take.
@@ -294,7 +294,7 @@ type slowKey struct {
 const (
 	slowFailure = time.Second // an Open that took longer has waited for a key server
 	slowPause   = 5 * time.Second
-	mostSlow    = 64
+	maxSlow     = 64
 )
 
 // recent returns a recent error of a key, or nil.
@@ -310,7 +310,7 @@ func (k *slowKeys) recent(provider, name string, now time.Duration) error {
 func (k *slowKeys) failed(provider, name string, now time.Duration, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.last == nil || len(k.last) >= mostSlow {
+	if k.last == nil || len(k.last) >= maxSlow {
 		k.last = make(map[string]slowKey)
 	}
 	k.last[provider+":"+name] = slowKey{until: now + slowPause, err: fmt.Errorf("not tried again so soon: %w", err)}

@@ -128,7 +128,7 @@ func openedAtOnce(t *testing.T) {
 	own := make([]bool, len(changes))
 	own[3] = true
 	for range atOnce { // readers have all their places
-		s.calls <- struct{}{}
+		s.readSlots <- struct{}{}
 	}
 	(&feed{Store: s}).openFed(t.Context(), changes, own)
 	for i := range rows {

@@ -108,17 +108,17 @@ var ErrSealed = errors.New("the value is encrypted, and no provider is configure
 // be damaged.
 var ErrKeyUnavailable = errors.New("the key is not to be had at present")
 
-// Unsealed is the Sealer without keys: it stores values in plain text, and refuses encrypted ones.
-type Unsealed struct{}
+// NoEncryption is the Sealer without keys: it stores values in plain text, and refuses encrypted ones.
+type NoEncryption struct{}
 
 // Seal implements Sealer.
-func (Unsealed) Seal(_ context.Context, _ Key, plain []byte) ([]byte, error) { return plain, nil }
+func (NoEncryption) Seal(_ context.Context, _ Key, plain []byte) ([]byte, error) { return plain, nil }
 
 // Covers implements Sealer.
-func (Unsealed) Covers(string) bool { return false }
+func (NoEncryption) Covers(string) bool { return false }
 
 // Open implements Sealer.
-func (Unsealed) Open(_ context.Context, key Key, stored []byte) ([]byte, bool, error) {
+func (NoEncryption) Open(_ context.Context, key Key, stored []byte) ([]byte, bool, error) {
 	if provider, name, _, sealed := SealedBy(stored); sealed {
 		return nil, false, &UnsealError{Key: key, Provider: provider, KeyName: name, Err: ErrSealed}
 	}

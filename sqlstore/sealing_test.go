@@ -31,7 +31,7 @@ func TestSealedBy(t *testing.T) {
 
 func TestUnsealed(t *testing.T) {
 	key := sqlstore.Key{Resource: "secrets", Namespace: "a", Name: "b"}
-	var none sqlstore.Unsealed
+	var none sqlstore.NoEncryption
 	if stored, err := none.Seal(t.Context(), key, []byte("{}")); string(stored) != "{}" || err != nil {
 		t.Error(stored, err)
 	}

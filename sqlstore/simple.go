@@ -16,17 +16,17 @@ func (Simple) Healthy() error { return nil }
 // RelaxedStats implements Writer.
 func (Simple) RelaxedStats() RelaxedStats { return RelaxedStats{} }
 
-// Returned implements Log.
-func (Simple) Returned() int64 { return 0 }
+// RewindCount implements Log.
+func (Simple) RewindCount() int64 { return 0 }
 
-// Returns implements Log.
-func (Simple) Returns() Returns { return Returns{} }
+// Rewinds implements Log.
+func (Simple) Rewinds() Rewinds { return Rewinds{} }
 
-// Noticed implements Log.
-func (Simple) Noticed() <-chan struct{} { return nil }
+// RewindNotices implements Log.
+func (Simple) RewindNotices() <-chan struct{} { return nil }
 
-// Restate implements History.
-func (Simple) Restate(context.Context, []Row) (int, error) {
+// ReplaceEnded implements History.
+func (Simple) ReplaceEnded(context.Context, []Row) (int, error) {
 	return 0, fmt.Errorf("storing the past in another form: %w", errors.ErrUnsupported)
 }
 

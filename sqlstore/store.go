@@ -12,22 +12,22 @@ import (
 
 // Config configures a Store. Zero values take the named defaults.
 type Config struct {
-	Retention    time.Duration        // how long ended rows are kept; default 5m
-	Kept         Retention            // the same, which may differ by resource; default Retention
-	LowerNow     bool                 // a retention below that of the last server applies at once, not after LowerAfter
-	LogRetention time.Duration        // how much of that stays in the log at most; older rows are packed; default 10m
-	PackEvery    time.Duration        // how often it is packed; default as long as the log is kept
-	MaxBatch     int                  // most Txns in one commit; default 512
-	MaxBatchSize int                  // most value bytes in one commit; default 4 MiB
-	MaxValue     int                  // largest value; default 33 MiB (the API's own limit is lower)
-	RetryFor     time.Duration        // how long operations on a busy or unreachable database are retried before writes fail; default 5s
-	CompactEvery time.Duration        // how often retention is enforced; default a tenth of Retention, 1s to 1m
-	ExpireEvery  time.Duration        // how often expired rows are looked for; default 5s
-	Observer     Observer             // for metrics; may be nil
-	Sealer       Sealer               // encrypts values; nil: they are stored as they are, and rows are not inspected
-	Clock        func() time.Time     // default: the driver's
-	Elapsed      func() time.Duration // elapsed time, independent of wall clocks
-	Log          *slog.Logger
+	Retention           time.Duration        // how long ended rows are kept; default 5m
+	RetentionByResource Retention            // the same, which may differ by resource; default Retention
+	LowerNow            bool                 // a retention below that of the last server applies at once, not after LowerAfter
+	LogRetention        time.Duration        // how much of that stays in the log at most; older rows are packed; default 10m
+	PackEvery           time.Duration        // how often it is packed; default as long as the log is kept
+	MaxBatch            int                  // most Txns in one commit; default 512
+	MaxBatchSize        int                  // most value bytes in one commit; default 4 MiB
+	MaxValue            int                  // largest value; default 33 MiB (the API's own limit is lower)
+	RetryFor            time.Duration        // how long operations on a busy or unreachable database are retried before writes fail; default 5s
+	CompactEvery        time.Duration        // how often retention is enforced; default a tenth of Retention, 1s to 1m
+	ExpireEvery         time.Duration        // how often expired rows are looked for; default 5s
+	Observer            Observer             // for metrics; may be nil
+	Sealer              Sealer               // encrypts values; nil: they are stored as they are, and rows are not inspected
+	Clock               func() time.Time     // default: the driver's
+	Elapsed             func() time.Duration // elapsed time, independent of wall clocks
+	Log                 *slog.Logger
 	// Sleep waits between checks for old history and expired rows until Clock and Elapsed have moved by d;
 	// false: ctx has ended first. Default: real time.
 	Sleep func(ctx context.Context, d time.Duration) bool
@@ -35,12 +35,12 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.Retention, 5*time.Minute)
-	if c.Kept.Rest <= 0 {
-		c.Kept.Rest = c.Retention
+	if c.RetentionByResource.Default <= 0 {
+		c.RetentionByResource.Default = c.Retention
 	}
-	c.Retention = c.Kept.Rest
+	c.Retention = c.RetentionByResource.Default
 	setDefault(&c.LogRetention, 10*time.Minute)
-	setDefault(&c.PackEvery, c.Kept.log(c.LogRetention))
+	setDefault(&c.PackEvery, c.RetentionByResource.log(c.LogRetention))
 	setDefault(&c.MaxBatch, 512)
 	setDefault(&c.MaxBatchSize, 4<<20)
 	setDefault(&c.MaxValue, 33<<20)
@@ -48,7 +48,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.CompactEvery, min(max(c.Retention/10, time.Second), time.Minute))
 	setDefault(&c.ExpireEvery, 5*time.Second)
 	if c.Observer == nil {
-		c.Observer = silent{}
+		c.Observer = nopObserver{}
 	}
 	if c.Elapsed == nil {
 		began := time.Now()
@@ -73,9 +73,9 @@ func setDefault[T int | time.Duration](v *T, d T) {
 type Observer interface {
 	// Committed: one Apply of txns Txns with ops Ops took d.
 	Committed(txns, ops int, d time.Duration, err error)
-	// Fed: the sink has applied revision, of a log whose newest known one is head. lag is the age of the
+	// Applied: the sink has applied revision, of a log whose newest known one is head. lag is the age of the
 	// newest change just applied.
-	Fed(applied, head int64, lag time.Duration)
+	Applied(applied, head int64, lag time.Duration)
 	// Reloaded: the feed had fallen behind the log, and the sink was reloaded in d.
 	Reloaded(revision int64, d time.Duration)
 	// Trimmed: compaction has reached floor, deleting rows.
@@ -84,9 +84,9 @@ type Observer interface {
 	Packed(rows int, bytes, stored int64)
 	// Expired: rows were deleted because they had expired.
 	Expired(rows int)
-	// Keeping: the server that compacts keeps history for this long. left is the time until the lower
+	// EffectiveRetention: the server that compacts keeps history for this long. left is the time until the lower
 	// retention of its Config applies; 0: it does.
-	Keeping(kept Retention, left time.Duration)
+	EffectiveRetention(kept Retention, left time.Duration)
 	// Queried: a call of the driver other than a commit took d; query names it.
 	Queried(query string, d time.Duration, err error)
 	// Refused: the database refused an operation that was not retried: operation is OpWrite, or names a
@@ -94,17 +94,17 @@ type Observer interface {
 	Refused(operation string, kind Kind)
 }
 
-type silent struct{}
+type nopObserver struct{}
 
-func (silent) Committed(int, int, time.Duration, error) {}
-func (silent) Fed(int64, int64, time.Duration)          {}
-func (silent) Reloaded(int64, time.Duration)            {}
-func (silent) Trimmed(int64, int)                       {}
-func (silent) Packed(int, int64, int64)                 {}
-func (silent) Expired(int)                              {}
-func (silent) Keeping(Retention, time.Duration)         {}
-func (silent) Queried(string, time.Duration, error)     {}
-func (silent) Refused(string, Kind)                     {}
+func (nopObserver) Committed(int, int, time.Duration, error)    {}
+func (nopObserver) Applied(int64, int64, time.Duration)         {}
+func (nopObserver) Reloaded(int64, time.Duration)               {}
+func (nopObserver) Trimmed(int64, int)                          {}
+func (nopObserver) Packed(int, int64, int64)                    {}
+func (nopObserver) Expired(int)                                 {}
+func (nopObserver) EffectiveRetention(Retention, time.Duration) {}
+func (nopObserver) Queried(string, time.Duration, error)        {}
+func (nopObserver) Refused(string, Kind)                        {}
 
 // Sink receives the log. The store calls it from one goroutine, in revision
 // order, without gaps, and acknowledges an own write only after the Sink has
@@ -148,31 +148,31 @@ type Store struct {
 	exclusive atomic.Uint64
 	queue     queue
 	heads     heads
-	looks     chan struct{}             // see Look
-	looked    atomic.Pointer[time.Time] // when the feed last began to look at the table
+	polls     chan struct{}             // see Poll
+	lastPoll  atomic.Pointer[time.Time] // when the feed last began to look at the table
 	own       chan []*write             // committed batches, from committer to feed
 	// underway is the batch between the start of its commit and its place in own.
-	underway atomic.Pointer[[]*write]
-	goal     goal
-	loaded   atomic.Int64 // the driver's Returned when the sink was loaded last
-	refused  *refusals
-	slow     slowKeys
-	calls    chan struct{} // places of openAll for readers
-	fed      chan struct{} // the same for the feed
+	underway  atomic.Pointer[[]*write]
+	goal      goal
+	loaded    atomic.Int64 // the driver's RewindCount when the sink was loaded last
+	refused   *refusals
+	slow      slowKeys
+	readSlots chan struct{} // places of openAll for readers
+	feedSlots chan struct{} // the same for the feed
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
 func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
 	refused := newRefusals(cfg)
-	s := &Store{driver: timed{d, cfg.Observer, refused}, cfg: cfg, refused: refused, own: make(chan []*write, 4), asking: make(chan struct{}, 1), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
-	s.loaded.Store(d.Returned())
+	s := &Store{driver: timed{d, cfg.Observer, refused}, cfg: cfg, refused: refused, own: make(chan []*write, 4), asking: make(chan struct{}, 1), readSlots: make(chan struct{}, atOnce), feedSlots: make(chan struct{}, atOnce)}
+	s.loaded.Store(d.RewindCount())
 	if s.cfg.Clock == nil {
 		s.cfg.Clock = d.Now
 	}
 	s.queue.wake = make(chan struct{}, 1)
 	s.heads.wake = make(chan struct{}, 1)
-	s.looks = make(chan struct{}, 1)
+	s.polls = make(chan struct{}, 1)
 	return s
 }
 
@@ -207,7 +207,7 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 		failed = f.run(feeding, ctx, cancel)
 	})
 	loops.Go(func() { s.answerHeads(ctx) })
-	loops.Go(func() { s.learnFloors(ctx) })
+	loops.Go(func() { s.followFloors(ctx) })
 	loops.Go(func() { s.Lead(ctx, CompactorLead, s.compact) })
 	loops.Go(func() { s.Lead(ctx, "expiry", s.expire) })
 	loops.Wait()
@@ -219,14 +219,14 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	return nil
 }
 
-// Look makes the feed look at the table, unless it has begun to do so since a time. Callers that have waited for a revision
+// Poll makes the feed look at the table, unless it has begun to do so since a time. Callers that have waited for a revision
 // since then call it when no hint has come: the connection that hints come from may be dead. Calls are merged.
-func (s *Store) Look(since time.Time) {
-	if last := s.looked.Load(); last != nil && !last.Before(since) {
+func (s *Store) Poll(since time.Time) {
+	if last := s.lastPoll.Load(); last != nil && !last.Before(since) {
 		return
 	}
 	select {
-	case s.looks <- struct{}{}:
+	case s.polls <- struct{}{}:
 	default:
 	}
 }
@@ -312,7 +312,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bo
 	if len(changes) > 0 {
 		s.showed(changes[len(changes)-1].Revision)
 	}
-	s.openChanges(ctx, changes, nil, s.calls)
+	s.openChanges(ctx, changes, nil, s.readSlots)
 	return changes, err
 }
 

@@ -81,7 +81,7 @@ func (p *Providers) AuthenticateToken(ctx context.Context, token string, audienc
 	issuer := oidc.IssuerOf(token)
 	who, mine, err := g.byIssuer[issuer].AuthenticateToken(ctx, token, audiences)
 	if who != nil {
-		who.Stands = func(context.Context) bool { return p.current.Load().byIssuer[issuer] != nil }
+		who.StillValid = func(context.Context) bool { return p.current.Load().byIssuer[issuer] != nil }
 	}
 	return who, mine, err
 }

@@ -73,7 +73,7 @@ func TestIssuerGoes(t *testing.T) {
 		if err != nil && time.Now().Before(deadline) {
 			continue // the issuer is being looked for
 		}
-		if err != nil || who.Identity.Name != "jan" || !who.Stands(ctx) {
+		if err != nil || who.Identity.Name != "jan" || !who.StillValid(ctx) {
 			t.Fatal(who, err)
 		}
 		if err := os.WriteFile(path, []byte(head+"jwt: []\n"), 0o600); err != nil {
@@ -81,7 +81,7 @@ func TestIssuerGoes(t *testing.T) {
 		}
 		for !<-reloads { // the file may be seen half written
 		}
-		if who.Stands(ctx) {
+		if who.StillValid(ctx) {
 			t.Error("a token stands without its issuer")
 		}
 		return

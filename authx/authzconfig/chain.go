@@ -96,7 +96,7 @@ func (c *Chain) generation(cfg *Configuration) (*generation, error) {
 	if len(cfg.Authorizers) == 0 {
 		return nil, errors.New("at least one authorization mode must be passed")
 	}
-	g := &generation{authorizers: authx.AuthorizerChain{authx.Masters{}}, allowsAll: cfg.Has(TypeAlwaysAllow)}
+	g := &generation{authorizers: authx.AuthorizerChain{authx.SystemMasters{}}, allowsAll: cfg.Has(TypeAlwaysAllow)}
 	for i := range cfg.Authorizers {
 		a := &cfg.Authorizers[i]
 		z, err := c.authorizer(a)

@@ -88,7 +88,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 		s, found, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
 		return err != nil || found && !s.Deleting && sha256.Sum256(s.Data[KeySecret]) == hash && string(s.Data[KeyAuth]) == "true"
 	}
-	return &authx.Authenticated{Identity: &authx.Identity{Name: userPrefix + id, Groups: groups}, Stands: stands}, true, nil
+	return &authx.Authenticated{Identity: &authx.Identity{Name: userPrefix + id, Groups: groups}, StillValid: stands}, true, nil
 }
 
 func (a *Authenticator) now() time.Time {

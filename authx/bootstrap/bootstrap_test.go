@@ -78,10 +78,10 @@ func TestTokens(t *testing.T) {
 	}
 	there := secrets{"bootstrap-token-abcdef": {Type: bootstrap.SecretType, Data: data(nil)}}
 	who, _, err := (&bootstrap.Authenticator{Secrets: there}).AuthenticateToken(t.Context(), good, nil)
-	if err != nil || !who.Stands(t.Context()) {
+	if err != nil || !who.StillValid(t.Context()) {
 		t.Fatal(who, err)
 	}
-	if delete(there, "bootstrap-token-abcdef"); who.Stands(t.Context()) {
+	if delete(there, "bootstrap-token-abcdef"); who.StillValid(t.Context()) {
 		t.Error("a token stands without its Secret")
 	}
 	a := &bootstrap.Authenticator{Secrets: secrets{}}

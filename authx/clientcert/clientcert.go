@@ -64,7 +64,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 	who := &authx.Authenticated{Identity: &authx.Identity{
 		Name: leaf.Subject.CommonName, UID: uid, Groups: groups,
 		Extra: map[string][]string{authx.CredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
-	}, Stands: a.verifier.Stands(r)}
+	}, StillValid: a.verifier.StillValid(r)}
 	a.known.put(leaf, who)
 	return who, true, nil
 }
@@ -100,13 +100,13 @@ func uidOf(leaf *x509.Certificate) (string, error) {
 type Verifier struct {
 	roots func() *x509.CertPool
 	now   func() time.Time
-	known memory[verdict]
+	known memory[verification]
 
 	looked atomic.Int64 // at certificates, for tests
 }
 
-// verdict is the result of verifying a certificate.
-type verdict struct {
+// verification is the result of verifying a certificate.
+type verification struct {
 	roots       *x509.CertPool
 	from, until time.Time
 	err         error // nil: it is good
@@ -150,10 +150,10 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	chains, err := leaf.Verify(opts)
 	if err != nil {
 		err = refuse(leaf, err)
-		v.known.put(leaf, verdict{roots: roots, from: now, until: now.Add(rememberBad), err: err})
+		v.known.put(leaf, verification{roots: roots, from: now, until: now.Add(rememberBad), err: err})
 		return leaf, err
 	}
-	v.known.put(leaf, verdict{roots: roots, from: now, until: validity(chains[0], now.Add(remember))})
+	v.known.put(leaf, verification{roots: roots, from: now, until: validity(chains[0], now.Add(remember))})
 	return leaf, nil
 }
 
@@ -178,9 +178,9 @@ func refuse(leaf *x509.Certificate, err error) error {
 	return &refusal{text: text, expired: errors.As(err, &invalid) && invalid.Reason == x509.Expired}
 }
 
-// Stands returns a function that reports whether the certificate of a request is still one of the authorities. It does not
+// StillValid returns a function that reports whether the certificate of a request is still one of the authorities. It does not
 // keep the certificate alive: the connection does, as long as the request lasts.
-func (v *Verifier) Stands(r *http.Request) func(context.Context) bool {
+func (v *Verifier) StillValid(r *http.Request) func(context.Context) bool {
 	chain := make([]weak.Pointer[x509.Certificate], len(r.TLS.PeerCertificates))
 	for i, c := range r.TLS.PeerCertificates {
 		chain[i] = weak.Make(c)

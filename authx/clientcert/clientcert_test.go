@@ -112,11 +112,11 @@ func TestAuthoritiesChange(t *testing.T) {
 	a := clientcert.New(func() *x509.CertPool { return roots() }, false)
 	r := request(issue(t, ca, nil))
 	who, _, err := a.Authenticate(r)
-	if err != nil || !who.Stands(t.Context()) {
+	if err != nil || !who.StillValid(t.Context()) {
 		t.Fatal(who, err)
 	}
 	roots = pool(next)
-	if who.Stands(t.Context()) {
+	if who.StillValid(t.Context()) {
 		t.Error("a certificate stands without its authority")
 	}
 	if _, _, err := a.Authenticate(r); err == nil {
@@ -254,7 +254,7 @@ func TestCertificatesAreNotKept(t *testing.T) {
 				r := request(leaf)
 				r.TLS.PeerCertificates = append(r.TLS.PeerCertificates, more.cert)
 				who, _, err := a.Authenticate(r)
-				if (err == nil) != (parent != nil) || err == nil && !who.Stands(t.Context()) {
+				if (err == nil) != (parent != nil) || err == nil && !who.StillValid(t.Context()) {
 					t.Fatal(who, err)
 				}
 				kept = append(kept, weak.Make(leaf.cert), weak.Make(more.cert))

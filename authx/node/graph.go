@@ -50,9 +50,9 @@ type volume struct {
 	refs  []Ref
 }
 
-// Hold records that an object of a node refers to refs, and replaces its earlier references; the node may
+// SetReferences records that an object of a node refers to refs, and replaces its earlier references; the node may
 // read the object itself too. A node "" holds nothing.
-func (g *Graph) Hold(by Ref, node string, refs []Ref) {
+func (g *Graph) SetReferences(by Ref, node string, refs []Ref) {
 	refs = append(refs, by)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,16 +20,16 @@ func agent(name string) *authx.Identity {
 func authorizer() *node.Authorizer {
 	g := &node.Graph{}
 	in := func(k node.Kind, name string) node.Ref { return node.Ref{Kind: k, Namespace: "ns", Name: name} }
-	g.Hold(in(node.Pod, "p"), "n1", []node.Ref{
+	g.SetReferences(in(node.Pod, "p"), "n1", []node.Ref{
 		in(node.Secret, "s"), in(node.ConfigMap, "c"), in(node.Claim, "data"), in(node.Account, "app"), in(node.ResourceClaim, "gpu"),
 	})
-	g.Hold(in(node.Pod, "q"), "n2", []node.Ref{in(node.Secret, "other")})
+	g.SetReferences(in(node.Pod, "q"), "n2", []node.Ref{in(node.Secret, "other")})
 	g.Bind("pv", in(node.Claim, "data"), []node.Ref{{Kind: node.Secret, Namespace: "storage", Name: "key"}})
 	g.Bind("pv2", in(node.Claim, "elsewhere"), []node.Ref{{Kind: node.Secret, Namespace: "storage", Name: "key2"}})
-	g.Hold(node.Ref{Kind: node.Attachment, Name: "va"}, "n1", nil)
-	g.Hold(node.Ref{Kind: node.Slice, Name: "sl"}, "n1", nil)
-	g.Hold(in(node.PodCertificate, "pc"), "n1", nil)
-	g.Hold(in(node.PodCertificate, "other"), "n2", nil)
+	g.SetReferences(node.Ref{Kind: node.Attachment, Name: "va"}, "n1", nil)
+	g.SetReferences(node.Ref{Kind: node.Slice, Name: "sl"}, "n1", nil)
+	g.SetReferences(in(node.PodCertificate, "pc"), "n1", nil)
+	g.SetReferences(in(node.PodCertificate, "other"), "n2", nil)
 	return &node.Authorizer{
 		Graph: g, Allows: rbac.RuleAllows, Selectors: true, Certificates: true,
 		Rules: []rbacv1.PolicyRule{
@@ -229,9 +229,9 @@ func TestGraph(t *testing.T) {
 		}
 	}
 	want("empty")
-	g.Hold(pod("a"), "n", []node.Ref{secret})
+	g.SetReferences(pod("a"), "n", []node.Ref{secret})
 	want("one pod", pod("a"), secret)
-	g.Hold(pod("b"), "n", []node.Ref{secret, claim})
+	g.SetReferences(pod("b"), "n", []node.Ref{secret, claim})
 	want("two pods", pod("a"), pod("b"), secret, claim)
 	g.Bind("pv", claim, []node.Ref{key})
 	want("volume", pod("a"), pod("b"), secret, claim, volume, key)
@@ -240,18 +240,18 @@ func TestGraph(t *testing.T) {
 	g.Bind("pv", node.Ref{Kind: node.Claim, Namespace: "ns", Name: "another"}, []node.Ref{key})
 	want("volume of another claim", pod("b"), secret, claim)
 	g.Bind("pv", claim, []node.Ref{key})
-	g.Hold(pod("b"), "elsewhere", []node.Ref{secret, claim})
+	g.SetReferences(pod("b"), "elsewhere", []node.Ref{secret, claim})
 	want("pod of another node")
 	if !g.Reaches("elsewhere", key) {
 		t.Error("the other node does not reach it")
 	}
-	g.Hold(pod("b"), "n", []node.Ref{claim})
+	g.SetReferences(pod("b"), "n", []node.Ref{claim})
 	want("back, with less", pod("b"), claim, volume, key)
 	g.Unbind("pv")
 	want("volume gone", pod("b"), claim)
-	g.Hold(pod("b"), "", nil)
+	g.SetReferences(pod("b"), "", nil)
 	want("not bound")
-	g.Hold(pod("b"), "n", []node.Ref{claim})
+	g.SetReferences(pod("b"), "n", []node.Ref{claim})
 	g.Bind("pv", claim, []node.Ref{key})
 	g.Reset()
 	want("forgotten")
@@ -265,7 +265,7 @@ func BenchmarkAuthorize(b *testing.B) {
 	z := authorizer()
 	for n := range 1000 {
 		for p := range 30 {
-			z.Graph.Hold(node.Ref{Kind: node.Pod, Namespace: "ns", Name: fmt.Sprintf("p%d-%d", n, p)}, fmt.Sprintf("n%d", n), []node.Ref{
+			z.Graph.SetReferences(node.Ref{Kind: node.Pod, Namespace: "ns", Name: fmt.Sprintf("p%d-%d", n, p)}, fmt.Sprintf("n%d", n), []node.Ref{
 				{Kind: node.Secret, Namespace: "ns", Name: fmt.Sprintf("s%d-%d", n, p)}, {Kind: node.ConfigMap, Namespace: "ns", Name: "shared"},
 				{Kind: node.Account, Namespace: "ns", Name: "default"},
 			})

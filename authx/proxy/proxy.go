@@ -77,7 +77,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 		}
 	}
 	id.Extra = a.extra(r.Header)
-	return &authx.Authenticated{Identity: id, Stands: a.verifier.Stands(r)}, true, nil
+	return &authx.Authenticated{Identity: id, StillValid: a.verifier.StillValid(r)}, true, nil
 }
 
 func first(header http.Header, names []string) string {

@@ -41,7 +41,7 @@ func TestGatheredRules(t *testing.T) {
 		for _, line := range lines {
 			roles, resource, _ := strings.Cut(line, ": ")
 			for _, role := range []string{"admin", "edit", "view"} {
-				a := about("get core " + resource)
+				a := resourceName("get core " + resource)
 				a.User, a.Namespace = jan, "ns-"+role
 				d, _, _ := r.Authorize(t.Context(), a)
 				if yes := strings.Contains(roles, role); yes != (d == authx.Allow) {

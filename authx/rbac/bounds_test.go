@@ -68,7 +68,7 @@ func TestManyBindingsOfOneRole(t *testing.T) {
 	r, jan := rbac.New(), users([]string{"jan"})
 	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: numbered("r", 2000)}}
 	may := func(resource string) bool {
-		a := about("get core " + resource)
+		a := resourceName("get core " + resource)
 		a.User, a.Namespace = &authx.Identity{Name: "jan"}, "a"
 		d, _, _ := r.Authorize(t.Context(), a)
 		return d == authx.Allow
@@ -103,7 +103,7 @@ func TestChangesOfOthers(t *testing.T) {
 			r.SetBinding(ns, name, rbacv1.RoleRef{Kind: "Role", Name: name}, jan)
 		}
 	}
-	a := about("get core r499")
+	a := resourceName("get core r499")
 	a.User, a.Namespace = &authx.Identity{Name: "jan"}, "a"
 	may := func() bool {
 		d, _, _ := r.Authorize(t.Context(), a)
@@ -135,7 +135,7 @@ func TestChangesOfOthers(t *testing.T) {
 // TestManyMissingRoles: a refusal names some of the missing roles only, because any client can be refused often.
 func TestManyMissingRoles(t *testing.T) {
 	r := rbac.New()
-	a := about("get core pods")
+	a := resourceName("get core pods")
 	a.User, a.Namespace = &authx.Identity{Name: "jan", Groups: []string{"all"}}, "a"
 	for i := range 5000 {
 		r.SetBinding("a", fmt.Sprint("b", i), rbacv1.RoleRef{Kind: "Role", Name: fmt.Sprint("none", i)}, []rbacv1.Subject{{Kind: "Group", Name: "all"}})

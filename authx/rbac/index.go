@@ -13,23 +13,23 @@ import (
 // longRole is the number of rules from which an index of a role is worth its memory.
 const longRole = 8
 
-// about is a resource as rules name it: "pods" is {pods}, "pods/log" is {pods log},
+// resourceName is a resource as rules name it: "pods" is {pods}, "pods/log" is {pods log},
 // "*/scale" is {* scale}, "*" is {*}. The name is "" for rules of all names.
-type about struct{ resource, sub, name string }
+type resourceName struct{ resource, sub, name string }
 
-func aboutOf(text string) about {
+func aboutOf(text string) resourceName {
 	resource, sub, _ := strings.Cut(text, "/")
 	if sub == "" {
-		return about{resource: text}
+		return resourceName{resource: text}
 	}
-	return about{resource: resource, sub: sub}
+	return resourceName{resource: resource, sub: sub}
 }
 
 // ofPaths is the key of all rules about paths.
-var ofPaths = about{sub: "/"}
+var ofPaths = resourceName{sub: "/"}
 
 // hash is FNV-1a. Rules with equal hashes are compared, as those with equal keys are.
-func (k about) hash() uint32 {
+func (k resourceName) hash() uint32 {
 	h := uint32(2166136261)
 	for _, part := range [...]string{k.resource, k.sub} {
 		for i := range len(part) {
@@ -48,19 +48,19 @@ func named(h uint32, name string) uint32 {
 	return h
 }
 
-// question is a request whose keys are hashed once, for all roles.
-type question struct {
+// hashedRequest is a request whose keys are hashed once, for all roles.
+type hashedRequest struct {
 	*authx.Attributes
 	n, named int       // how many of hashes there are: without names, and with the name of the object
 	hashes   [6]uint32 // of the index keys of rules that may cover the request
 }
 
 // keys computes the hashes.
-func (q *question) keys() {
+func (q *hashedRequest) keys() {
 	if q.n > 0 {
 		return
 	}
-	keys := [3]about{{resource: q.Resource, sub: q.Subresource}, {resource: "*"}, {resource: "*", sub: q.Subresource}}
+	keys := [3]resourceName{{resource: q.Resource, sub: q.Subresource}, {resource: "*"}, {resource: "*", sub: q.Subresource}}
 	if strings.Contains(q.Resource, "/") { // only access reviews have such requests
 		keys[0] = aboutOf(strings.TrimSuffix(q.Resource+"/"+q.Subresource, "/"))
 	}
@@ -152,7 +152,7 @@ func weightOf(r *rbacv1.PolicyRule) int {
 }
 
 // allows reports whether a rule covers a request. A nil role has no rules.
-func (r *role) allows(q *question) bool {
+func (r *role) allows(q *hashedRequest) bool {
 	switch {
 	case r == nil:
 		return false

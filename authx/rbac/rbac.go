@@ -9,7 +9,7 @@
 // Clients that may write roles and bindings cause the cost: memory in proportion to the text of each object,
 // whatever others refer to it; for a change of a role the processing of its own text, of a binding that of its
 // subjects. The next decision aggregates rules again if the role is a part of aggregated ones: it visits the parts of all of
-// these. For a subject with many bindings it visits their roles. A refusal names at most mostMissing missing roles.
+// these. For a subject with many bindings it visits their roles. A refusal names at most maxMissing missing roles.
 package rbac
 
 import (
@@ -59,7 +59,7 @@ type Rules struct {
 
 // index is the rules that the bindings of a namespace grant.
 type index struct {
-	by         map[subject]*held
+	by         map[subject]*subjectBindings
 	generation uint64 // grows with each change of a role of the namespace to which bindings refer
 }
 
@@ -108,13 +108,13 @@ func (r *Rules) SetBinding(namespace, name string, ref rbacv1.RoleRef, subjects 
 	b.slot = r.change(b.role, func(s *slot) { s.uses++ })
 	in := r.found[namespace]
 	if in == nil {
-		in = &index{by: map[subject]*held{}}
+		in = &index{by: map[subject]*subjectBindings{}}
 		r.found[namespace] = in
 	}
 	for s := range b.at {
 		h := in.by[s]
 		if h == nil {
-			h = &held{}
+			h = &subjectBindings{}
 			in.by[s] = h
 		}
 		h.insert(b)
@@ -212,7 +212,7 @@ func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 	}
 	r.read()
 	defer r.mu.RUnlock()
-	q := question{Attributes: a}
+	q := hashedRequest{Attributes: a}
 	b := r.find("", &q)
 	if b == nil && a.Namespace != "" {
 		b = r.find(a.Namespace, &q)
@@ -224,7 +224,7 @@ func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 }
 
 // find returns a binding of a namespace that allows a request; nil: none does. r.mu is held.
-func (r *Rules) find(namespace string, q *question) *binding {
+func (r *Rules) find(namespace string, q *hashedRequest) *binding {
 	in := r.found[namespace]
 	if in == nil {
 		return nil
@@ -241,8 +241,8 @@ func (r *Rules) find(namespace string, q *question) *binding {
 	return nil
 }
 
-// mostMissing bounds the missing roles that a text names.
-const mostMissing = 32
+// maxMissing bounds the missing roles that a text names.
+const maxMissing = 32
 
 // missing names the missing roles to which bindings of a user refer, in the cluster and in a namespace. r.mu
 // is held.
@@ -250,11 +250,11 @@ func (r *Rules) missing(user *authx.Identity, namespace string) (list []string) 
 	if r.lost == 0 {
 		return nil
 	}
-	visit := func(h *held) bool {
+	visit := func(h *subjectBindings) bool {
 		return h.each(func(s *slot, _ *binding) bool {
 			switch {
 			case s.role != nil:
-			case len(list) == mostMissing:
+			case len(list) == maxMissing:
 				list = append(list, "further roles not found")
 				return false
 			default:
@@ -271,7 +271,7 @@ func (r *Rules) missing(user *authx.Identity, namespace string) (list []string) 
 
 // each calls fn with the rules that a namespace's bindings grant to a user and its groups, until fn returns
 // false. It reports whether fn never did. r.mu is held.
-func (r *Rules) each(namespace string, u *authx.Identity, fn func(*held) bool) bool {
+func (r *Rules) each(namespace string, u *authx.Identity, fn func(*subjectBindings) bool) bool {
 	in := r.found[namespace]
 	if in == nil {
 		return true

@@ -38,8 +38,8 @@ func paths(text string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: list(verbs), NonResourceURLs: list(urls)}
 }
 
-// about reads "verb group resource[/sub] name".
-func about(text string) *authx.Attributes {
+// resourceName reads "verb group resource[/sub] name".
+func resourceName(text string) *authx.Attributes {
 	f := append(strings.Fields(text), "", "")
 	resource, sub, _ := strings.Cut(f[2], "/")
 	return &authx.Attributes{Verb: f[0], APIGroup: strings.TrimPrefix(f[1], "core"), Resource: resource, Subresource: sub, Name: f[3], ResourceRequest: true}
@@ -79,7 +79,7 @@ func TestRules(t *testing.T) {
 			if verb, path, _ := strings.Cut(text, " "); strings.HasPrefix(path, "/") {
 				a.Verb, a.Path = verb, path
 			} else {
-				a = about(text)
+				a = resourceName(text)
 			}
 			a.User = &authx.Identity{Name: "jan"}
 			if d, _, err := r.Authorize(t.Context(), a); (d == authx.Allow) != want || d == authx.Deny || err != nil {
@@ -128,7 +128,7 @@ func TestSubjectsAndScopes(t *testing.T) {
 		{"jan", "", "c", `!RBAC: role.rbac.authorization.k8s.io "reader" not found`},
 		{"jan", "devs", "c", `!RBAC: [role.rbac.authorization.k8s.io "reader" not found, clusterrole.rbac.authorization.k8s.io "none" not found]`},
 	} {
-		a := about("get core pods")
+		a := resourceName("get core pods")
 		a.User, a.Namespace = &authx.Identity{Name: c.user, Groups: list(c.groups)}, c.namespace
 		d, reason, err := r.Authorize(t.Context(), a)
 		want, refused := strings.CutPrefix(c.reason, "!")
@@ -136,7 +136,7 @@ func TestSubjectsAndScopes(t *testing.T) {
 			t.Errorf("%+v: %v %q %v", c, d, reason, err)
 		}
 	}
-	if d, _, err := r.Authorize(t.Context(), about("get core pods")); d != authx.NoOpinion || err != nil {
+	if d, _, err := r.Authorize(t.Context(), resourceName("get core pods")); d != authx.NoOpinion || err != nil {
 		t.Errorf("nobody: %v %v", d, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestChanges(t *testing.T) {
 	r := rbac.New()
 	may := func(step string, want bool) {
 		t.Helper()
-		a := about("get core pods")
+		a := resourceName("get core pods")
 		a.User, a.Namespace = &authx.Identity{Name: "jan"}, "a"
 		if d, reason, _ := r.Authorize(t.Context(), a); (d == authx.Allow) != want {
 			t.Errorf("%s: %v %q", step, d, reason)
@@ -349,7 +349,7 @@ func TestRulesOfManyParts(t *testing.T) {
 	r.SetRole("", "r", append(huge, wide[0], wide[0], wide[0], wide[0], wide[0], wide[0], wide[0], wide[0]))
 	r.SetBinding("", "b", rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, []rbacv1.Subject{{Kind: "User", Name: "jan"}})
 	for text, want := range map[string]authx.Decision{"get core x7": authx.Allow, "x1 x2 x3 x4": authx.Allow, "x1 x2 x3 y": authx.NoOpinion, "x1 x2 x3": authx.NoOpinion} {
-		a := about(text)
+		a := resourceName(text)
 		a.User = &authx.Identity{Name: "jan"}
 		if d, _, _ := r.Authorize(t.Context(), a); d != want {
 			t.Errorf("%s: %v", text, d)
@@ -415,7 +415,7 @@ func BenchmarkAuthorize(b *testing.B) {
 		{"all bindings refused", authx.Identity{Name: "jan", Groups: everybody}, "delete apps r998-9 x", authx.NoOpinion},
 		{"stranger", authx.Identity{Name: "jan", Groups: []string{"x"}}, "get core r1-1 x", authx.NoOpinion},
 	} {
-		a := about(c.ask)
+		a := resourceName(c.ask)
 		a.User, a.Namespace = &c.user, "a"
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -427,7 +427,7 @@ func BenchmarkAuthorize(b *testing.B) {
 		})
 	}
 	b.Run("after a change of one role", func(b *testing.B) {
-		a := about("update apps r998-9/status x")
+		a := resourceName("update apps r998-9/status x")
 		a.User, a.Namespace = &authx.Identity{Name: "jan", Groups: everybody}, "a"
 		rules := []rbacv1.PolicyRule{rule("get core x")}
 		for b.Loop() {

@@ -9,11 +9,11 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// mostHeld bounds the bytes of the rules that are listed for a user, about: one role may be bound many times.
-const mostHeld = 8 << 20
+// maxHeld bounds the bytes of the rules that are listed for a user, about: one role may be bound many times.
+const maxHeld = 8 << 20
 
 // Held lists the rules that a user holds in a namespace, "" for the whole cluster, cluster bindings included.
-// err names missing roles to which bindings refer, and notes rules beyond mostHeld; the
+// err names missing roles to which bindings refer, and notes rules beyond maxHeld; the
 // rules found are returned all the same.
 func (r *Rules) Held(user *authx.Identity, namespace string) ([]rbacv1.PolicyRule, error) {
 	rules, _, err := r.held(user, namespace)
@@ -25,12 +25,12 @@ func (r *Rules) held(user *authx.Identity, namespace string) (rules []rbacv1.Pol
 	r.read()
 	defer r.mu.RUnlock()
 	weight := 0
-	visit := func(h *held) bool {
+	visit := func(h *subjectBindings) bool {
 		return h.each(func(s *slot, _ *binding) bool {
 			if s.role == nil {
 				return true
 			}
-			if weight += s.role.weight; weight > mostHeld {
+			if weight += s.role.weight; weight > maxHeld {
 				return false
 			}
 			rules = append(rules, s.role.rules...)
@@ -40,7 +40,7 @@ func (r *Rules) held(user *authx.Identity, namespace string) (rules []rbacv1.Pol
 	whole = r.each("", user, visit) && (namespace == "" || r.each(namespace, user, visit))
 	problems := r.missing(user, namespace)
 	if !whole {
-		problems = append(problems, fmt.Sprintf("the rules of the user have more than %d bytes, not all are listed", mostHeld))
+		problems = append(problems, fmt.Sprintf("the rules of the user have more than %d bytes, not all are listed", maxHeld))
 	}
 	if len(problems) > 0 {
 		err = authx.Problems(problems)

@@ -111,7 +111,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 			return nil, true, err
 		}
 		known = newAccepted(c)
-		known.who.Stands = func(ctx context.Context) bool { return a.stands(ctx, c, hash) }
+		known.who.StillValid = func(ctx context.Context) bool { return a.stands(ctx, c, hash) }
 	}
 	shared, err := a.audiences(known.claims, audiences)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	if len(shared) == len(a.cfg.Audiences) && slices.Equal(shared, known.who.Audiences) {
 		return known.who, true, nil
 	}
-	return &authx.Authenticated{Identity: known.who.Identity, Audiences: shared, Stands: known.who.Stands}, true, nil
+	return &authx.Authenticated{Identity: known.who.Identity, Audiences: shared, StillValid: known.who.StillValid}, true, nil
 }
 
 // issuerOf reads the claimed issuer of a token. Nothing is verified.

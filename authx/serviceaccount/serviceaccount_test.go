@@ -134,7 +134,7 @@ func TestBound(t *testing.T) {
 			if tc.err == "" && err != nil || tc.err != "" && (err == nil || err.Error() != tc.err) {
 				t.Fatalf("error %v, want %q", err, tc.err)
 			}
-			if stands := who.Stands(t.Context()); stands != (tc.err == "" || tc.name == "time goes") {
+			if stands := who.StillValid(t.Context()); stands != (tc.err == "" || tc.name == "time goes") {
 				t.Fatalf("the token stands: %v", stands)
 			}
 		})
@@ -291,7 +291,7 @@ func TestLegacy(t *testing.T) {
 		if tc.secret != nil {
 			f.secrets["ns/s"] = *tc.secret
 		}
-		if used != nil && used.Stands(t.Context()) != (tc.err == "") {
+		if used != nil && used.StillValid(t.Context()) != (tc.err == "") {
 			t.Errorf("%v: the token stands: %v", tc.secret, tc.err != "")
 		}
 		who, mine, err := f.auth.AuthenticateToken(t.Context(), token, nil)

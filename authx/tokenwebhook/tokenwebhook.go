@@ -58,13 +58,13 @@ type Authenticator struct {
 	failures  authx.FailureLog
 
 	mu    sync.Mutex
-	asked map[[sha256.Size]byte]*question // in flight
+	asked map[[sha256.Size]byte]*reviewCall // in flight
 }
 
-// question is a call in flight. Its result may be read once done is closed.
-type question struct {
+// reviewCall is a call in flight. Its result may be read once done is closed.
+type reviewCall struct {
 	done chan struct{}
-	verdict
+	reviewResult
 	failed error
 	ended  bool // the request that called ended before the answer: the result means nothing to others
 }
@@ -81,14 +81,14 @@ func New(c Config) (*Authenticator, error) {
 	return &Authenticator{
 		service: service, version: c.Version, audiences: c.Audiences, ttl: c.CacheTTL,
 		answers: cache.NewLRUExpireCache(remembered),
-		gate:    c.Gate, failures: authx.FailureLog{Report: c.Failed}, asked: map[[sha256.Size]byte]*question{},
+		gate:    c.Gate, failures: authx.FailureLog{Report: c.Failed}, asked: map[[sha256.Size]byte]*reviewCall{},
 	}, nil
 }
 
 var errNameless = errors.New("the token webhook accepts the token, but names no user")
 
-// verdict is the service's answer.
-type verdict struct {
+// reviewResult is the service's answer.
+type reviewResult struct {
 	who *authx.Authenticated // nil: the token is no good
 	err error                // why, if the service said so
 }
@@ -100,7 +100,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	}
 	key := keyOf(token, audiences)
 	if kept, ok := a.answers.Get(key); ok {
-		v := kept.(verdict)
+		v := kept.(reviewResult)
 		return v.who, v.who != nil, nil
 	}
 	v, err := a.once(ctx, key, token, audiences)
@@ -110,33 +110,33 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	return v.who, v.who != nil || v.err != nil, v.err
 }
 
-// once lets requests with the same token share one question.
-func (a *Authenticator) once(ctx context.Context, key [sha256.Size]byte, token string, audiences []string) (verdict, error) {
+// once lets requests with the same token share one call.
+func (a *Authenticator) once(ctx context.Context, key [sha256.Size]byte, token string, audiences []string) (reviewResult, error) {
 	for {
 		a.mu.Lock()
 		q, shared := a.asked[key]
 		if !shared {
-			q = &question{done: make(chan struct{})}
+			q = &reviewCall{done: make(chan struct{})}
 			a.asked[key] = q
 		}
 		a.mu.Unlock()
 		if !shared {
 			a.find(ctx, q, key, token, audiences)
-			return q.verdict, q.failed
+			return q.reviewResult, q.failed
 		}
 		select {
 		case <-q.done:
 			if !q.ended {
-				return q.verdict, q.failed
+				return q.reviewResult, q.failed
 			}
 		case <-ctx.Done():
-			return verdict{}, ctx.Err()
+			return reviewResult{}, ctx.Err()
 		}
 	}
 }
 
 // find calls the service, caches the answer, and wakes the requests that wait for it.
-func (a *Authenticator) find(ctx context.Context, q *question, key [sha256.Size]byte, token string, audiences []string) {
+func (a *Authenticator) find(ctx context.Context, q *reviewCall, key [sha256.Size]byte, token string, audiences []string) {
 	defer func() {
 		a.mu.Lock()
 		delete(a.asked, key)
@@ -150,18 +150,18 @@ func (a *Authenticator) find(ctx context.Context, q *question, key [sha256.Size]
 		return
 	}
 	defer leave()
-	q.verdict, q.failed = a.ask(ctx, token, audiences)
+	q.reviewResult, q.failed = a.ask(ctx, token, audiences)
 	if q.ended = ctx.Err() != nil; q.ended {
 		return
 	}
 	a.failures.Note(q.failed)
 	if q.failed == nil {
-		a.remember(key, q.verdict, token)
+		a.remember(key, q.reviewResult, token)
 	}
 }
 
 // remember keeps an answer that names no reason, for as long as it may hold.
-func (a *Authenticator) remember(key [sha256.Size]byte, v verdict, token string) {
+func (a *Authenticator) remember(key [sha256.Size]byte, v reviewResult, token string) {
 	if ttl := min(a.ttl, remaining(token, time.Now())); v.err == nil && ttl > 0 {
 		a.answers.Add(key, v, ttl)
 	}
@@ -195,7 +195,7 @@ func remaining(token string, now time.Time) time.Duration {
 }
 
 // ask calls the service, several times while it fails.
-func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (verdict, error) {
+func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (reviewResult, error) {
 	gvk := schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: a.version, Kind: "TokenReview"}
 	// Both versions have the same fields.
 	question, err := json.Marshal(&authenticationv1.TokenReview{
@@ -203,11 +203,11 @@ func (a *Authenticator) ask(ctx context.Context, token string, audiences []strin
 		Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 	})
 	if err != nil {
-		return verdict{}, err
+		return reviewResult{}, err
 	}
 	review := &authenticationv1.TokenReview{}
 	if err := a.service.Ask(ctx, question, gvk, review); err != nil {
-		return verdict{}, silent(err, token)
+		return reviewResult{}, silent(err, token)
 	}
 	v := a.judge(review, audiences)
 	v.err = silent(v.err, token)
@@ -224,13 +224,13 @@ func silent(err error, token string) error {
 }
 
 // judge turns an answer into a verdict.
-func (a *Authenticator) judge(review *authenticationv1.TokenReview, asked []string) verdict {
+func (a *Authenticator) judge(review *authenticationv1.TokenReview, asked []string) reviewResult {
 	s := &review.Status
 	if !s.Authenticated {
 		if s.Error != "" {
-			return verdict{err: errors.New(s.Error)}
+			return reviewResult{err: errors.New(s.Error)}
 		}
-		return verdict{}
+		return reviewResult{}
 	}
 	good := s.Audiences
 	if len(good) == 0 {
@@ -238,10 +238,10 @@ func (a *Authenticator) judge(review *authenticationv1.TokenReview, asked []stri
 	}
 	shared := authx.Intersect(asked, good)
 	if len(shared) == 0 && len(asked) > 0 {
-		return verdict{}
+		return reviewResult{}
 	}
 	if s.User.Username == "" {
-		return verdict{err: errNameless}
+		return reviewResult{err: errNameless}
 	}
 	id := &authx.Identity{Name: s.User.Username, UID: s.User.UID, Groups: s.User.Groups}
 	if len(s.User.Extra) > 0 {
@@ -250,5 +250,5 @@ func (a *Authenticator) judge(review *authenticationv1.TokenReview, asked []stri
 			id.Extra[k] = v
 		}
 	}
-	return verdict{who: &authx.Authenticated{Identity: id, Audiences: shared}}
+	return reviewResult{who: &authx.Authenticated{Identity: id, Audiences: shared}}
 }

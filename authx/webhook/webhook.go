@@ -152,7 +152,7 @@ type answer struct {
 }
 
 func (z *Authorizer) ask(ctx context.Context, a *authx.Attributes) (*answer, error) {
-	question, err := json.Marshal(z.question(a))
+	question, err := json.Marshal(z.review(a))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type hook struct {
 	body  string
 	stall bool
 	asked []string
-	// arrived, if set, is called when a question is there.
+	// arrived, if set, is called when a review arrives.
 	arrived func()
 }
 

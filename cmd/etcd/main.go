@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/rowlock/rowlock/sqlstore/standin"
+	"github.com/rowlock/rowlock/sqlstore/etcdstub"
 )
 
 // version is set by the linker for releases.
@@ -17,7 +17,7 @@ var version = "v0.1.0"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := standin.Main(ctx, os.Args[1:], os.Getenv, version, os.Stdout, os.Stderr)
+	code := etcdstub.Main(ctx, os.Args[1:], os.Getenv, version, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

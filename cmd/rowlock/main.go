@@ -33,7 +33,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := called(program.NameOf(os.Args[0]))
-	usage.Guide(root)
+	usage.ExplainErrors(root)
 	if err := root.ExecuteContext(ctx); err != nil {
 		if code := cli.ExitCode(0); errors.As(err, &code) {
 			stop()

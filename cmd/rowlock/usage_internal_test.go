@@ -21,7 +21,7 @@ import (
 func guided(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	root := called(name)
-	usage.Guide(root)
+	usage.ExplainErrors(root)
 	var out bytes.Buffer
 	root.SetArgs(args)
 	root.SetOut(&out)

@@ -42,18 +42,18 @@ func (s Sizes) Share() int64 {
 	return max(leastShare, MemoryOf(int(s.Object()))+Copies(int(s.Object()))+Decoded(int(s.Object())))
 }
 
-// Together is Share for all users.
-func (s Sizes) Together() int64 { return 2 * s.Share() }
+// AllUsers is Share for all users.
+func (s Sizes) AllUsers() int64 { return 2 * s.Share() }
 
 // Bodies returns how many bytes the large bodies of all users may have together.
 func (s Sizes) Bodies() int64 { return 4 * s.Body() }
 
 // Answers returns how many bytes the answers with large objects that are under way may take: as many as three users.
-func (s Sizes) Answers() int64 { return 3 * s.AnswersOfUser() }
+func (s Sizes) Answers() int64 { return 3 * s.UserAnswers() }
 
-// AnswersOfUser returns Answers for one user: the largest object in another form takes all of it. Answers wait for
+// UserAnswers returns Answers for one user: the largest object in another form takes all of it. Answers wait for
 // conversion webhooks and for slow clients, so two users must not be able to take all room.
-func (s Sizes) AnswersOfUser() int64 { return 8 * s.Object() }
+func (s Sizes) UserAnswers() int64 { return 8 * s.Object() }
 
 // Events returns how many bytes the recent events of a resource may have: sixteen objects of DefaultObject, or four larger ones.
 func (s Sizes) Events() int { return int(max(16*DefaultObject, 4*s.Object())) }

@@ -11,7 +11,7 @@ import (
 // larger; all of them leave room for the largest object that is configured.
 func TestSizes(t *testing.T) {
 	var d budget.Sizes
-	if d.Object() != 1_572_864 || d.Body() != 3_145_728 || d.Share() != 192<<20 || d.Together() != 384<<20 || d.Answer() != 8<<20 || d.Recorded() != 4<<20 ||
+	if d.Object() != 1_572_864 || d.Body() != 3_145_728 || d.Share() != 192<<20 || d.AllUsers() != 384<<20 || d.Answer() != 8<<20 || d.Recorded() != 4<<20 ||
 		d.Events() != 24<<20 || d.SlowEvents() != 64<<20 {
 		t.Errorf("the defaults are others: %+v", d)
 	}
@@ -24,8 +24,8 @@ func TestSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		object, body := s.Object(), s.Body()
-		if s.Share() < budget.MemoryOf(int(object))+budget.Copies(int(object))+budget.Decoded(int(object)) || s.Together() < 2*s.Share() || s.Bodies() < 2*body ||
-			s.AnswersOfUser() < 8*object || s.Answer() < object*4/3 || s.Recorded() < object || int64(s.Events()) < 4*object || int64(s.SlowEvents()) < 2*object {
+		if s.Share() < budget.MemoryOf(int(object))+budget.Copies(int(object))+budget.Decoded(int(object)) || s.AllUsers() < 2*s.Share() || s.Bodies() < 2*body ||
+			s.UserAnswers() < 8*object || s.Answer() < object*4/3 || s.Recorded() < object || int64(s.Events()) < 4*object || int64(s.SlowEvents()) < 2*object {
 			t.Errorf("%d: a bound has no room for the largest object: %+v", n, s)
 		}
 	}

@@ -93,18 +93,18 @@ func own(t reflect.Type) bool {
 	return p.Implements(unmarshaler) || p.Implements(marshaler)
 }
 
-type question struct {
+type fieldKey struct {
 	t     reflect.Type
 	nulls bool
 }
 
 // LacksAny reports whether the view lacks a field of a type, or of a type in it.
-func (v *View) LacksAny(t reflect.Type) bool { return v.any(question{t, false}) }
+func (v *View) LacksAny(t reflect.Type) bool { return v.any(fieldKey{t, false}) }
 
 // NullsAny reports whether an empty field of a type, or of a type in it, is written as null.
-func (v *View) NullsAny(t reflect.Type) bool { return v.any(question{t, true}) }
+func (v *View) NullsAny(t reflect.Type) bool { return v.any(fieldKey{t, true}) }
 
-func (v *View) any(q question) bool {
+func (v *View) any(q fieldKey) bool {
 	if v == nil {
 		return false
 	}

@@ -94,7 +94,7 @@ func (s policyObject) ensure(ctx context.Context, api API, known bool) error {
 		default:
 			return err
 		}
-		if err := contention.Rest(ctx, try); err != nil {
+		if err := contention.Backoff(ctx, try); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (s policyObject) once(ctx context.Context, api API) error {
 	if err != nil || !restore(have, s.want) {
 		return err
 	}
-	if refersElsewhere(have, s.want) {
+	if changesReference(have, s.want) {
 		uid := have.GetUID()
 		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 		if err := api.Call(ctx, policyAgent, http.MethodDelete, path, jsonType, options, nil); err != nil {
@@ -121,8 +121,8 @@ func (s policyObject) once(ctx context.Context, api API) error {
 	return api.Call(ctx, policyAgent, http.MethodPut, path, jsonType, have, nil)
 }
 
-// refersElsewhere reports whether a binding refers to another role, which an update cannot change.
-func refersElsewhere(have, want kinds.Object) bool {
+// changesReference reports whether a binding refers to another role, which an update cannot change.
+func changesReference(have, want kinds.Object) bool {
 	switch h := have.(type) {
 	case *rbacv1.ClusterRoleBinding:
 		return h.RoleRef != want.(*rbacv1.ClusterRoleBinding).RoleRef
@@ -137,7 +137,7 @@ func restore(have, want kinds.Object) bool {
 	if have.GetAnnotations()[autoUpdate] == autoUpdateNone {
 		return false
 	}
-	changed := refersElsewhere(have, want)
+	changed := changesReference(have, want)
 	labels, more := merged(have.GetLabels(), want.GetLabels())
 	if more {
 		have.SetLabels(labels)

@@ -29,7 +29,7 @@ func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.F
 			g.Release(by)
 			return
 		}
-		g.Hold(by, strings.Clone(pod.Spec.NodeName), podRefs(item.Namespace, &pod))
+		g.SetReferences(by, strings.Clone(pod.Spec.NodeName), podRefs(item.Namespace, &pod))
 	}, Delete: func(namespace, name string) {
 		g.Release(node.Ref{Kind: node.Pod, Namespace: namespace, Name: name})
 	}}
@@ -49,7 +49,7 @@ func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.F
 			g.Release(by)
 			return
 		}
-		g.Hold(by, strings.Clone(a.Spec.NodeName), nil)
+		g.SetReferences(by, strings.Clone(a.Spec.NodeName), nil)
 	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Attachment, Name: name}) }}
 	slices := follow.Kind{Storage: "resourceslices.resource.k8s.io", Set: func(item *cache.Item) {
 		by := node.Ref{Kind: node.Slice, Name: item.Name}
@@ -58,7 +58,7 @@ func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.F
 			g.Release(by)
 			return
 		}
-		g.Hold(by, strings.Clone(s.Spec.NodeName), nil)
+		g.SetReferences(by, strings.Clone(s.Spec.NodeName), nil)
 	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Slice, Name: name}) }}
 	all := []follow.Kind{pods, volumes, attachments, slices}
 	if withCertificates {
@@ -69,7 +69,7 @@ func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.F
 				g.Release(by)
 				return
 			}
-			g.Hold(by, strings.Clone(string(r.Spec.NodeName)), nil)
+			g.SetReferences(by, strings.Clone(string(r.Spec.NodeName)), nil)
 		}, Delete: func(namespace, name string) {
 			g.Release(node.Ref{Kind: node.PodCertificate, Namespace: namespace, Name: name})
 		}})

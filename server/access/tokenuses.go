@@ -26,8 +26,8 @@ const (
 	// labelPause is the least time between two such writes for one Secret: each request with its token would write again
 	// while another write is in progress, or fails.
 	labelPause = time.Minute
-	// mostTried bounds the Secrets whose last write is remembered.
-	mostTried = 1024
+	// maxTried bounds the Secrets whose last write is remembered.
+	maxTried = 1024
 )
 
 // TokenMetrics counts uses of service account tokens that should be replaced.
@@ -74,7 +74,7 @@ func (u *TokenUses) try(secret secretKey, now time.Time) bool {
 	if last, ok := u.tried[secret]; ok && now.Sub(last) < labelPause {
 		return false
 	}
-	if u.tried == nil || len(u.tried) >= mostTried {
+	if u.tried == nil || len(u.tried) >= maxTried {
 		u.tried = map[secretKey]time.Time{}
 	}
 	u.tried[secret] = now

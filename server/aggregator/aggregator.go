@@ -32,8 +32,8 @@ type Config struct {
 	// Trace sets the headers for the trace of a request; nil leaves the
 	// headers as they are.
 	Trace func(ctx context.Context, h http.Header)
-	// Dated counts certificates of deprecated forms; nil: not counted.
-	Dated *webhook.Dated
+	// ObsoleteCertificates counts certificates of deprecated forms; nil: not counted.
+	ObsoleteCertificates *webhook.ObsoleteCertificates
 	// TellUID passes on the UID of users as well, in X-Remote-Uid.
 	TellUID bool
 }
@@ -49,9 +49,9 @@ type Aggregator struct {
 	mu       sync.Mutex
 	backends map[backendKey]*backend
 	routes   map[webhook.Service]*route
-	verdicts map[string]*verdict // by the name of the APIService
-	turned   map[turn]uint64     // how often one was found to be unavailable
-	changed  chan struct{}       // holds an element when a verdict is new
+	verdicts map[string]*checkedService // by the name of the APIService
+	turned   map[turn]uint64            // how often one was found to be unavailable
+	changed  chan struct{}              // holds an element when an availability has changed
 }
 
 // New makes an Aggregator, which reads nothing before its first use.
@@ -59,7 +59,7 @@ func New(cfg Config) *Aggregator {
 	if cfg.Slices == nil {
 		cfg.Slices = endpoints.New(cfg.Cache)
 	}
-	a := &Aggregator{cfg: cfg, backends: map[backendKey]*backend{}, routes: map[webhook.Service]*route{}, verdicts: map[string]*verdict{}, turned: map[turn]uint64{}, changed: make(chan struct{}, 1)}
+	a := &Aggregator{cfg: cfg, backends: map[backendKey]*backend{}, routes: map[webhook.Service]*route{}, verdicts: map[string]*checkedService{}, turned: map[turn]uint64{}, changed: make(chan struct{}, 1)}
 	a.follower = follow.New(cfg.Cache, a.reset, follow.Kind{Storage: Storage, Set: a.set, Delete: a.forget})
 	return a
 }

@@ -106,7 +106,7 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 		a.cfg.Trace(out.Context(), out.Header)
 	}
 	resp, err := a.transport(b, s.Spec.Service, relay.Upgrades(out.Header)).RoundTrip(out)
-	a.cfg.Dated.Note(resp, err)
+	a.cfg.ObsoleteCertificates.Observe(resp, err)
 	return resp, err
 }
 

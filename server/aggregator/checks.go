@@ -13,29 +13,29 @@ import (
 
 // How servers are looked after.
 const (
-	lookEvery  = 250 * time.Millisecond // at the objects in memory that lead to a server
-	firstPause = time.Second            // before the next check of a server that failed; then twice as long each time, up to recheck
-	mostChecks = 32                     // at once
+	pollInterval = 250 * time.Millisecond // at the objects in memory that lead to a server
+	firstPause   = time.Second            // before the next check of a server that failed; then twice as long each time, up to recheck
+	maxChecks    = 32                     // at once
 )
 
-// verdict is the availability of a server, and the time of its next check. The loop of Run
+// checkedService is the availability of a server, and the time of its next check. The loop of Run
 // writes it, with Aggregator.mu held where others read.
-type verdict struct {
-	Verdict
+type checkedService struct {
+	Availability
 	uid types.UID
 
 	service *apiregistrationv1.APIService
-	seen    traces // at the last check
+	seen    resolvedObjects // at the last check
 	due     time.Time
 	pause   time.Duration
 	running bool
 }
 
-// outcome is the end of a check.
-type outcome struct {
-	v       *verdict
-	service *apiregistrationv1.APIService // as it was when the check began
-	verdict Verdict
+// checkResult is the end of a check.
+type checkResult struct {
+	v            *checkedService
+	service      *apiregistrationv1.APIService // as it was when the check began
+	availability Availability
 }
 
 // Run finds out, until ctx ends, which servers this one can use. While no APIService leads
@@ -45,7 +45,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	defer checks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := &checker{a: a, done: make(chan outcome, mostChecks), checks: &checks, known: map[string]*verdict{}}
+	c := &checker{a: a, done: make(chan checkResult, maxChecks), checks: &checks, known: map[string]*checkedService{}}
 	for ctx.Err() == nil {
 		c.follow(ctx)
 	}
@@ -56,8 +56,8 @@ func (a *Aggregator) Run(ctx context.Context) error {
 type checker struct {
 	a       *Aggregator
 	taken   *Services
-	known   map[string]*verdict
-	done    chan outcome
+	known   map[string]*checkedService
+	done    chan checkResult
 	running int
 	checks  *sync.WaitGroup
 }
@@ -66,7 +66,7 @@ type checker struct {
 func (c *checker) follow(ctx context.Context) {
 	w, _ := c.a.cfg.Cache.WatchNow(Storage, cache.Scope{})
 	defer w.Stop()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var batch []cache.Delivery
 	var err error
@@ -78,7 +78,7 @@ func (c *checker) follow(ctx context.Context) {
 			look = nil
 			tick.Stop()
 		} else {
-			tick.Reset(lookEvery)
+			tick.Reset(pollInterval)
 		}
 		select {
 		case <-ctx.Done():
@@ -110,9 +110,9 @@ func (c *checker) take() {
 		left[s.Name] = true
 		v := c.known[s.Name]
 		if v == nil || v.uid != s.UID {
-			v = &verdict{uid: s.UID}
+			v = &checkedService{uid: s.UID}
 			if conditionTrue(s) {
-				v.Verdict = passed // as it was left, until it is checked
+				v.Availability = passed // as it was left, until it is checked
 			}
 			c.known[s.Name] = v
 			c.a.store(s.Name, v)
@@ -139,7 +139,7 @@ func sameServer(a, b *apiregistrationv1.APIService) bool {
 func (c *checker) begin(ctx context.Context) {
 	now := time.Now()
 	for _, v := range c.known {
-		if c.running >= mostChecks {
+		if c.running >= maxChecks {
 			return
 		}
 		if v.running {
@@ -154,9 +154,9 @@ func (c *checker) begin(ctx context.Context) {
 		c.running++
 		service := v.service
 		c.checks.Go(func() {
-			o := outcome{v: v, service: service}
-			if unread := cache.Try(func() { o.verdict = c.a.judge(ctx, service) }); unread != nil {
-				o.verdict = Verdict{apiregistrationv1.ConditionUnknown, "ServiceAccessError", brief(unread.Error())}
+			o := checkResult{v: v, service: service}
+			if unread := cache.Try(func() { o.availability = c.a.check(ctx, service) }); unread != nil {
+				o.availability = Availability{apiregistrationv1.ConditionUnknown, "ServiceAccessError", brief(unread.Error())}
 			}
 			select {
 			case c.done <- o:
@@ -167,7 +167,7 @@ func (c *checker) begin(ctx context.Context) {
 }
 
 // end takes note of how a check ended.
-func (c *checker) end(ctx context.Context, o outcome) {
+func (c *checker) end(ctx context.Context, o checkResult) {
 	c.running--
 	v := o.v
 	v.running = false
@@ -178,7 +178,7 @@ func (c *checker) end(ctx context.Context, o outcome) {
 		return // it is about another server; this one is checked next
 	}
 	switch {
-	case o.verdict.available():
+	case o.availability.available():
 		v.pause, v.due = 0, time.Now().Add(recheck)
 	case v.pause == 0:
 		v.pause = firstPause
@@ -188,12 +188,12 @@ func (c *checker) end(ctx context.Context, o outcome) {
 		v.due = time.Now().Add(v.pause)
 	}
 	if c.known[v.service.Name] == v {
-		c.a.judged(v, o.verdict)
+		c.a.judged(v, o.availability)
 	}
 }
 
 // store publishes the availability of an APIService to requests; nil removes it.
-func (a *Aggregator) store(name string, v *verdict) {
+func (a *Aggregator) store(name string, v *checkedService) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if v != nil {
@@ -208,11 +208,11 @@ func (a *Aggregator) store(name string, v *verdict) {
 	}
 }
 
-// judged replaces a verdict.
-func (a *Aggregator) judged(v *verdict, by Verdict) {
+// judged replaces the availability of a server.
+func (a *Aggregator) judged(v *checkedService, by Availability) {
 	a.mu.Lock()
-	old := v.Verdict
-	v.Verdict = by
+	old := v.Availability
+	v.Availability = by
 	if old.available() && !by.available() {
 		a.turned[turn{v.service.Name, by.Reason}]++
 	}
@@ -225,6 +225,6 @@ func (a *Aggregator) judged(v *verdict, by Verdict) {
 	}
 }
 
-// Changed has an element whenever a verdict is another one than before. It is for one
+// Changed has an element whenever an availability has changed. It is for one
 // receiver.
 func (a *Aggregator) Changed() <-chan struct{} { return a.changed }

@@ -22,7 +22,7 @@ const (
 // Introduce removes a client's credentials, and its own claims about its identity, from headers, and adds its
 // authenticated identity.
 func (a *Aggregator) Introduce(h http.Header, who *authx.Identity) {
-	relay.Strip(h, a.publishedHeaders().has)
+	relay.StripRequest(h, a.publishedHeaders().has)
 	h[UserHeader] = []string{who.Name}
 	if len(who.Groups) > 0 {
 		h[GroupHeader] = slices.Clone(who.Groups)

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// strays reports whether a path may have another meaning for the server that receives it than for the
+// leavesPath reports whether a path may have another meaning for the server that receives it than for the
 // authorizer. Both use the decoded path, segment by segment; but servers that do not use Kubernetes' library
 // may clean it first.
 //
@@ -17,17 +17,17 @@ import (
 // backslashes, or percent-encoded once more. Empty segments, backslashes, and slashes that are encoded once
 // more are sent if they come after all authorized parts, as in the paths of proxies: there they do not change
 // the meaning.
-func strays(method, path string) bool {
+func leavesPath(method, path string) bool {
 	if !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.ContainsAny(path, `;\%`) {
 		return false
 	}
 	again := decoded(path)
 	asked := meaning(method, path).plain()
 	slashes := strings.NewReplacer(`\`, "/")
-	return slices.ContainsFunc([]string{path, slashes.Replace(path), again, slashes.Replace(again)}, func(read string) bool { return leadsElsewhere(read) || meaning(method, merged(read)).plain() != asked })
+	return slices.ContainsFunc([]string{path, slashes.Replace(path), again, slashes.Replace(again)}, func(read string) bool { return leavesSegment(read) || meaning(method, merged(read)).plain() != asked })
 }
 
-func leadsElsewhere(path string) bool {
+func leavesSegment(path string) bool {
 	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
 		if segment, _, _ = strings.Cut(segment, ";"); segment == "." || segment == ".." {
 			return true

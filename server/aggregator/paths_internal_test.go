@@ -46,7 +46,7 @@ func TestStrays(t *testing.T) {
 		"/apis/g/v/watch":                            false,
 		"/apis/g/v/watch//things":                    true,
 	} {
-		if got := strays(http.MethodGet, p); got != want {
+		if got := leavesPath(http.MethodGet, p); got != want {
 			t.Errorf("%s: %v", p, got)
 		}
 	}
@@ -87,7 +87,7 @@ func TestWhatServersReadIsAuthorized(t *testing.T) {
 		for range r.IntN(10) {
 			p += pieces[r.IntN(len(pieces))]
 		}
-		if strays(http.MethodGet, p) || read(p).odd != "" { // odd paths are refused before
+		if leavesPath(http.MethodGet, p) || read(p).odd != "" { // odd paths are refused before
 			kept++
 			continue
 		}

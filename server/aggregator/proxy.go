@@ -26,7 +26,7 @@ import (
 
 // most are the proxies that a request may have come through: an APIService can lead back
 // to where it came from.
-const mostHops = 16
+const maxHops = 16
 
 // Proxy forwards requests to aggregated servers. Requests have passed the filters: their scope holds the
 // user, and the permit of an authorizer.
@@ -92,13 +92,13 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 	case scope.User == nil || !scope.Permit.Valid():
 		http.Error(w, "missing user", http.StatusInternalServerError)
 		return
-	case strays(r.Method, r.URL.Path):
+	case leavesPath(r.Method, r.URL.Path):
 		http.NotFound(w, r)
 		return
 	case !p.By.Available(s):
 		unavailable(w, scope)
 		return
-	case hops(r.Header) > mostHops:
+	case hops(r.Header) > maxHops:
 		http.Error(w, "loop detected", http.StatusLoopDetected)
 		return
 	}
@@ -205,7 +205,7 @@ func (e *exchange) answered(resp *http.Response) error {
 	if e.late != nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		e.late.Stop()
 	}
-	relay.Disown(resp.Header)
+	relay.StripResponse(resp.Header)
 	delete(resp.Header, "Cache-Control") // this server's stays
 	delete(resp.Header, "Refresh")
 	resp.Header.Add("Via", Via)

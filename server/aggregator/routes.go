@@ -13,19 +13,19 @@ import (
 
 // route is the address that was found for a Service. It does not change.
 type route struct {
-	by        traces
+	by        resolvedObjects
 	addresses []string // one at least
 }
 
-// traces are the objects by which a Service is found, as they were in memory. As long as
+// resolvedObjects are the objects by which a Service is found, as they were in memory. As long as
 // they are the same, so are its addresses.
-type traces struct {
+type resolvedObjects struct {
 	service, endpoints *cache.Item
 	slices             *endpoints.Slices
 }
 
 // traces returns the present slices and Endpoints. If there are no slices, Endpoints suffice.
-func (a *Aggregator) traces(namespace, name string, withSlices bool) (t traces) {
+func (a *Aggregator) traces(namespace, name string, withSlices bool) (t resolvedObjects) {
 	if t.service = a.cfg.Cache.Get("services", namespace, name); t.service == nil {
 		return t
 	}
@@ -37,7 +37,7 @@ func (a *Aggregator) traces(namespace, name string, withSlices bool) (t traces) 
 
 // leading returns the objects that a check depends on. Slices do not matter while Endpoints lead
 // to a server that is available.
-func (a *Aggregator) leading(to *apiregistrationv1.ServiceReference, available bool) traces {
+func (a *Aggregator) leading(to *apiregistrationv1.ServiceReference, available bool) resolvedObjects {
 	return a.traces(to.Namespace, to.Name, !available)
 }
 
@@ -52,7 +52,7 @@ func serviceOf(s *apiregistrationv1.APIService) webhook.Service {
 // *ResolveError, and is not cached.
 func (a *Aggregator) Address(ctx context.Context, s *apiregistrationv1.APIService) (string, error) {
 	to := serviceOf(s)
-	by := traces{service: a.cfg.Cache.Get("services", to.Namespace, to.Name)}
+	by := resolvedObjects{service: a.cfg.Cache.Get("services", to.Namespace, to.Name)}
 	if a.cfg.Services.Direct {
 		by = a.traces(to.Namespace, to.Name, true)
 	}

@@ -39,8 +39,8 @@ type Answers struct {
 	Items  Items
 	Forms  forms.Forms      // the served forms
 	Packed *packed.Store    // compressed pieces of lists; nil: none are cached
-	Line   *Line            // orders long answers; nil: none wait
-	Large  *fair.Gate       // limits answers with large objects (NewRoom); nil: no limit
+	Turns  *TurnScheduler   // orders long answers; nil: none wait
+	Large  *fair.Gate       // limits answers with large objects (NewMemoryGate); nil: no limit
 	Clock  func() time.Time // nil: time.Now
 	Log    *slog.Logger     // nil: slog.Default
 
@@ -64,10 +64,10 @@ type Request struct {
 	// made, because the client may read slowly.
 	Release func()
 
-	ctx   context.Context // made when first needed
-	room  *fair.Place     // for large objects; nil: none
-	large int64           // bytes of them
-	taken *taken          // W, once it counts
+	ctx   context.Context   // made when first needed
+	room  *fair.Place       // for large objects; nil: none
+	large int64             // bytes of them
+	taken *slowClientWriter // W, once it counts
 }
 
 // Context returns the request's context, with the values that strategies need.
@@ -96,7 +96,7 @@ func (q *Request) User() string {
 
 // Item answers with a stored object.
 func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) error {
-	if err := a.Room(q, as, it); err != nil {
+	if err := a.ReserveMemory(q, as, it); err != nil {
 		return err
 	}
 	if q.asStored(as, it) {
@@ -128,7 +128,7 @@ func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 	if a.Large != nil {
 		q.count() // large objects may come after other parts of the page
 	}
-	if err := a.Room(q, as, p.Items...); err != nil {
+	if err := a.ReserveMemory(q, as, p.Items...); err != nil {
 		return err
 	}
 	if err := a.Items.Convert(q.R.Context(), q.Resource, p.Items); err != nil {
@@ -257,7 +257,7 @@ type View struct {
 	as      codecs.Form // the negotiated form
 	include table.Include
 	form    Form
-	pace    Pace         // of a list
+	turn    Turn         // of a list
 	around  *codecs.List // the result of list for the present page; nil until list is called
 }
 
@@ -288,19 +288,19 @@ type Key struct {
 	as      codecs.Form
 	include table.Include
 	first   bool
-	turn    uint8 // of CBOR
+	variant uint8 // of CBOR
 }
 
-// turns is the maximum number of frames for one event in CBOR: equal views share them by chance, so two
+// cborVariants is the maximum number of frames for one event in CBOR: equal views share them by chance, so two
 // watches need not get the same bytes (docs/design/openapi.md).
-const turns = 4
+const cborVariants = 4
 
 // Key returns the key of the view's events. first is as in Event: a first table includes the definitions of its
 // columns; other forms do not differ.
 func (v *View) Key(first bool) Key {
 	key := Key{r: v.r, as: v.as, include: v.include, first: first && v.as.IsTable()}
 	if v.as.Type == codecs.CBOR {
-		key.turn = uint8(rand.N(turns))
+		key.variant = uint8(rand.N(cborVariants))
 	}
 	return key
 }

@@ -23,7 +23,7 @@
 //	      |
 //	      v
 //	write.go   a list piece by piece, or from cached compressed pieces; indented, compressed
-//	pace.go    long answers of many users take turns
+//	turnscheduler.go  long answers of many users take turns
 //
 // What surrounds the items of a list, and the frames of a watch, are made by the codecs
 // (codecs.Streamer); what an item looks like in a version, and its columns, are made by

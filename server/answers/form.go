@@ -18,7 +18,7 @@ type Form interface {
 	Object(dst []byte, it *cache.Item) ([]byte, error)
 
 	// Prepare computes whatever can fail, so that nothing fails once the answer has begun, and sorts the
-	// items for the answer. The rest of the page (objects.Rest) cannot fail; a form that needs all items
+	// items for the answer. The rest of the page (objects.Remainder) cannot fail; a form that needs all items
 	// gathers it. size is the length of the whole list; below zero if only writing determines it: -1, or
 	// minus an estimate.
 	Prepare(p *objects.Page) (size int, err error)

@@ -42,7 +42,7 @@ func (f jsonForm) Prepare(p *objects.Page) (int, error) {
 	frame := f.ListTail(head, p)
 	*buf = frame
 	items := p.Items
-	if len(items) > weighed && p.Sound && f.r.HasGoType() && f.r.Clean(p.Revision, true) {
+	if len(items) > weighed && p.Intact && f.r.HasGoType() && f.r.Clean(p.Revision, true) {
 		items = items[:weighed]
 	}
 	size := len(frame) + max(0, len(items)-1) // and the commas

@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// NewRoom makes the gate that bounds how many bytes the answers with large objects take together. Users take turns.
-func NewRoom(sizes budget.Sizes) *fair.Gate {
-	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Room: sizes.Answers(), Share: sizes.AnswersOfUser(), Free: 1})
+// NewMemoryGate makes the gate that bounds how many bytes the answers with large objects take together. Users take turns.
+func NewMemoryGate(sizes budget.Sizes) *fair.Gate {
+	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Weight: sizes.Answers(), KeyWeight: sizes.UserAnswers(), Free: 1})
 }
 
 // formWeight bounds the memory of a large object's answer per stored byte, if the answer does not have its stored bytes.
@@ -33,8 +33,8 @@ const (
 	slowAfter = 10 * time.Second
 )
 
-// taken is a writer that counts the bytes of writes, and the time for which they wait for the client.
-type taken struct {
+// slowClientWriter is a writer that counts the bytes of writes, and the time for which they wait for the client.
+type slowClientWriter struct {
 	http.ResponseWriter
 	bytes  atomic.Int64 // also of the present write
 	waited atomic.Int64 // nanoseconds, of the writes that have ended
@@ -46,16 +46,16 @@ type taken struct {
 // count makes the request's writer count, for the answers that follow.
 func (q *Request) count() {
 	if q.taken == nil {
-		q.taken = &taken{ResponseWriter: q.W, epoch: time.Now()}
+		q.taken = &slowClientWriter{ResponseWriter: q.W, epoch: time.Now()}
 		q.W = q.taken
 	}
 }
 
 // Unwrap serves http.ResponseController.
-func (t *taken) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *slowClientWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // Write implements io.Writer, in pieces, so that a long write is counted before its end.
-func (t *taken) Write(p []byte) (n int, err error) {
+func (t *slowClientWriter) Write(p []byte) (n int, err error) {
 	for {
 		part, wrote := p[n:min(len(p), n+Chunk)], 0
 		err := t.count(len(part), func() (err error) {
@@ -69,7 +69,7 @@ func (t *taken) Write(p []byte) (n int, err error) {
 }
 
 // count counts a write of n bytes.
-func (t *taken) count(n int, write func() error) error {
+func (t *slowClientWriter) count(n int, write func() error) error {
 	began := time.Since(t.epoch)
 	t.bytes.Add(int64(n))
 	t.since.Store(int64(max(began, 1)))
@@ -93,7 +93,7 @@ func (q *Request) Send(n int, write func() error) error {
 }
 
 // slow reports whether the client has taken too little.
-func (t *taken) slow() bool {
+func (t *slowClientWriter) slow() bool {
 	waited := time.Duration(t.waited.Load())
 	if since := t.since.Load(); since != 0 {
 		waited += time.Since(t.epoch) - time.Duration(since)
@@ -102,16 +102,16 @@ func (t *taken) slow() bool {
 }
 
 // endIfSlow makes the present and all later writes fail if the client is slow.
-func (t *taken) endIfSlow() {
+func (t *slowClientWriter) endIfSlow() {
 	if t.slow() && !t.ended.Swap(true) {
 		_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // only writers of tests have no deadlines
 	}
 }
 
-// Room waits until there is room for the large ones of some items of an answer: for the largest, because the answer makes
+// ReserveMemory waits until there is room for the large ones of some items of an answer: for the largest, because the answer makes
 // their forms one after another, or for all that must be converted, because their forms are kept. The request keeps the
 // room until End, because the client may read slowly; if it reads too slowly while others wait, the answer ends.
-func (a *Answers) Room(q *Request, as codecs.Form, items ...*cache.Item) error {
+func (a *Answers) ReserveMemory(q *Request, as codecs.Form, items ...*cache.Item) error {
 	if a.Large == nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (a *Answers) Room(q *Request, as codecs.Form, items ...*cache.Item) error {
 	if err == nil {
 		q.room, q.large = place, weight
 		q.count()
-		place.WhileWanted(q.taken.endIfSlow)
+		place.OnContention(q.taken.endIfSlow)
 	}
 	return err
 }

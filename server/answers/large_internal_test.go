@@ -43,7 +43,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Answers{Large: NewRoom(sizes)}
+	a := &Answers{Large: NewMemoryGate(sizes)}
 	large := itemOf(4<<20 - 100) // its resourceVersion comes on top
 	json, yaml := codecs.Form{Type: codecs.JSON}, codecs.Form{Type: codecs.YAML}
 	of := func(user string) *Request {
@@ -56,7 +56,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 		q := of(user)
 		q.R = q.R.WithContext(ended)
 		defer q.End()
-		err := a.Room(q, as, it)
+		err := a.ReserveMemory(q, as, it)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 		q := of("one")
 		some = append(some, q)
 		for range 2 { // a list has many
-			if err := a.Room(q, json, large); err != nil {
+			if err := a.ReserveMemory(q, json, large); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 		if waits(q.User(), yaml, large) {
 			t.Fatalf("the answers of others leave no room for the user %s", q.User())
 		}
-		if err := a.Room(q, yaml, large); err != nil {
+		if err := a.ReserveMemory(q, yaml, large); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 	if waits("third", yaml, large) || waits("one", json, large) {
 		t.Error("the room is not given back")
 	}
-	if err := a.Room(q, yaml, large); err != nil || !waits("third", yaml, large) {
+	if err := a.ReserveMemory(q, yaml, large); err != nil || !waits("third", yaml, large) {
 		t.Errorf("a request that has given its room back takes none again: %v", err)
 	}
 	q.End()
@@ -102,7 +102,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 	}
 	converted := of("one")
 	converted.Resource = &kinds.Resource{FromStorage: func(obj kinds.Object) (kinds.Object, error) { return obj, nil }}
-	if err := a.Room(converted, json, itemOf(budget.DefaultBody-100), large, itemOf(100)); err != nil || !waits("one", json, large) {
+	if err := a.ReserveMemory(converted, json, itemOf(budget.DefaultBody-100), large, itemOf(100)); err != nil || !waits("one", json, large) {
 		t.Errorf("JSON of another version than the stored one counts eight times: %v", err)
 	}
 	converted.End()
@@ -110,7 +110,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 	for n, full := range map[int]bool{1: false, 2: true} {
 		kept := of("one")
 		kept.Resource = &kinds.Resource{Schema: converts{}}
-		if err := a.Room(kept, json, []*cache.Item{least, least}[:n]...); err != nil || waits("one", json, large) != full {
+		if err := a.ReserveMemory(kept, json, []*cache.Item{least, least}[:n]...); err != nil || waits("one", json, large) != full {
 			t.Errorf("%d objects that are converted: %v; the room is full: %t", n, err, !full)
 		}
 		kept.End()
@@ -160,7 +160,7 @@ func TestSlowReadersGiveTheirRoomBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &Answers{Large: NewRoom(sizes)}
+		a := &Answers{Large: NewMemoryGate(sizes)}
 		large := itemOf(4<<20 - 100)
 		of := func(user string, rate int) (*Request, *reader) {
 			w := &reader{ResponseWriter: httptest.NewRecorder(), rate: rate, ended: make(chan struct{})}
@@ -173,7 +173,7 @@ func TestSlowReadersGiveTheirRoomBack(t *testing.T) {
 		for i, rate := range []int{1000, leastRate / 2, 2 * leastRate} {
 			q, w := of(fmt.Sprint("user", i), rate)
 			clients = append(clients, w)
-			if err := a.Room(q, codecs.Form{Type: codecs.YAML}, large); err != nil {
+			if err := a.ReserveMemory(q, codecs.Form{Type: codecs.YAML}, large); err != nil {
 				t.Fatal(err)
 			}
 			go func() {
@@ -199,7 +199,7 @@ func TestSlowReadersGiveTheirRoomBack(t *testing.T) {
 		}
 		q, _ := of("other", leastRate)
 		began := time.Now()
-		if err := a.Room(q, codecs.Form{Type: codecs.YAML}, large); err != nil {
+		if err := a.ReserveMemory(q, codecs.Form{Type: codecs.YAML}, large); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 2*time.Second {
@@ -239,7 +239,7 @@ func (c *conversions) Convert(context.Context, *kinds.Resource, []*cache.Item) e
 // TestRoomBeforeConversions: a list waits for room before it converts its items.
 func TestRoomBeforeConversions(t *testing.T) {
 	items := &conversions{}
-	a := &Answers{Items: items, Large: NewRoom(budget.Sizes{})}
+	a := &Answers{Items: items, Large: NewMemoryGate(budget.Sizes{})}
 	place, err := a.Large.Enter(t.Context(), "one", 1<<30)
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestNobodyWaitsForRoomInAPiece(t *testing.T) {
 	row := &sqlstore.Row{Key: sqlstore.Key{Resource: r.Storage.Key, Namespace: "ns", Name: "c"}, Revision: 1, Created: 1}
 	row.Value = fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"ns"},"data":{"k":%q}}`, strings.Repeat("v", budget.DefaultBody))
 	page := &objects.Page{Revision: 1, Remaining: -1, Items: []*cache.Item{cache.NewOwnItem(row, r.Storage)}}
-	a := &Answers{Forms: forms.Forms{JSON: jsoncodec.New(jsoncodec.Settings{})}, Packed: packed.New(64 << 20), Compress: true, Large: NewRoom(budget.Sizes{})}
+	a := &Answers{Forms: forms.Forms{JSON: jsoncodec.New(jsoncodec.Settings{})}, Packed: packed.New(64 << 20), Compress: true, Large: NewMemoryGate(budget.Sizes{})}
 	place, err := a.Large.Enter(t.Context(), "one", 1<<30)
 	if err != nil {
 		t.Fatal(err)

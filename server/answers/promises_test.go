@@ -270,14 +270,14 @@ func TestLongPage(t *testing.T) {
 	for _, k := range allKinds(t) {
 		p := &objects.Page{Revision: 1234, Items: slices.Repeat(k.items[:1], 5000), Remaining: -1}
 		var bodies []string
-		for _, p.Sound = range []bool{false, true} {
+		for _, p.Intact = range []bool{false, true} {
 			q, w := k.request("")
 			if err := k.answers().Page(q, codecs.Form{Type: codecs.JSON, As: whole}, p); err != nil {
 				t.Fatal(err)
 			}
 			length := w.Header().Get("Content-Length")
-			if estimated := p.Sound && k.r.HasGoType() && objects.Clean(k.r, k.items[0]); estimated != (length == "") {
-				t.Errorf("%s, sound: %v: the length is %q", k.name, p.Sound, length)
+			if estimated := p.Intact && k.r.HasGoType() && objects.Clean(k.r, k.items[0]); estimated != (length == "") {
+				t.Errorf("%s, sound: %v: the length is %q", k.name, p.Intact, length)
 			}
 			if length != "" && length != strconv.Itoa(w.Body.Len()) {
 				t.Errorf("%s: %d bytes, Content-Length %s", k.name, w.Body.Len(), length)

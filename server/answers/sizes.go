@@ -68,16 +68,16 @@ func (f *protobufForm) known(it *cache.Item) (int, bool) {
 	return it.Sized()
 }
 
-// turns returns the pace of one goroutine that determines sizes; that does not make the answer a long one.
-func (f *protobufForm) turns() *Pace {
-	pace := f.pace
-	pace.scope = nil
-	return &pace
+// turns returns the Turn of one goroutine that determines sizes; that does not make the answer a long one.
+func (f *protobufForm) turns() *Turn {
+	turn := f.turn
+	turn.scope = nil
+	return &turn
 }
 
 // measure adds the sizes of items. It keeps their messages in held while they are few.
-func (f *protobufForm) measure(items []*cache.Item, pace *Pace) error {
-	defer pace.End()
+func (f *protobufForm) measure(items []*cache.Item, turn *Turn) error {
+	defer turn.End()
 	var raw []byte
 	for i, it := range items {
 		if i%256 == 0 && f.ctx.Err() != nil {
@@ -91,7 +91,7 @@ func (f *protobufForm) measure(items []*cache.Item, pace *Pace) error {
 		if f.holding+len(raw) < maxHeld {
 			f.held[it], f.holding = bytes.Clone(raw), f.holding+len(raw)
 		}
-		if err := pace.Next(len(raw)); err != nil {
+		if err := turn.Next(len(raw)); err != nil {
 			return err
 		}
 	}
@@ -114,12 +114,12 @@ func (f *protobufForm) measureMany(items []*cache.Item) error {
 					next.Store(int64(len(items)))
 				}
 			}()
-			one, pace := &protobufForm{View: f.View, large: f.large, holding: maxHeld}, f.turns()
+			one, turn := &protobufForm{View: f.View, large: f.large, holding: maxHeld}, f.turns()
 			for {
 				to := int(next.Add(share))
 				if from := to - share; from >= len(items) {
 					break
-				} else if failed[w] = one.measure(items[from:min(to, len(items))], pace); failed[w] != nil {
+				} else if failed[w] = one.measure(items[from:min(to, len(items))], turn); failed[w] != nil {
 					next.Store(int64(len(items))) // stop the other goroutines
 					break
 				}

@@ -43,7 +43,7 @@ func putBuffer(b *[]byte) {
 // list answers with the items of a page, in bounded pieces. Once the answer has begun, only the client's
 // disconnection can fail it.
 func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
-	v.pace = a.Pace(q)
+	v.turn = a.Turn(q)
 	size, err := v.form.Prepare(p)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
 func (v *View) writeItems(q *Request, w io.Writer, dst []byte, p *objects.Page) (_ []byte, err error) {
 	first := true
 	for part := range p.Parts() {
-		if err = v.answers.Room(q, v.as, part...); err != nil {
+		if err = v.answers.ReserveMemory(q, v.as, part...); err != nil {
 			return dst, err
 		}
 		for _, it := range part {
@@ -141,7 +141,7 @@ func (a *Answers) write(q *Request, mediaType string, code int, data []byte) err
 func (a *Answers) stream(q *Request, as codecs.Form, code int, fill func(io.Writer) error) {
 	q.Done()
 	q.W.Header().Set("Content-Type", as.Type)
-	w := &paced{Pace: a.Pace(q)}
+	w := &turnWriter{Turn: a.Turn(q)}
 	body := framing.NewBody(q.W, q.R, code, a.Compress)
 	w.Writer = body
 	defer w.End()
@@ -221,12 +221,12 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
-	pace := v.pace
-	defer pace.End()
+	turn := v.turn
+	defer turn.End()
 	first := true
 	for piece, size := range pieces(p) {
 		// A list that waits for room has not begun the piece, and its turn ends in the meantime, so it holds up no other list.
-		if a.Room(q, v.as, piece...) != nil || pace.Next(size) != nil {
+		if a.ReserveMemory(q, v.as, piece...) != nil || turn.Next(size) != nil {
 			return
 		}
 		*buf = v.pieceKey((*buf)[:0], piece, first)
@@ -288,16 +288,16 @@ func (v *View) pieceKey(dst []byte, piece []*cache.Item, first bool) []byte {
 }
 
 const (
-	// unpaced is the part of an answer that is written without waiting for a turn.
-	unpaced = 1 << 20
-	// lap is the largest part written in one turn after that.
-	lap = 4 << 20
+	// freeBytes is the part of an answer that is written without waiting for a turn.
+	freeBytes = 1 << 20
+	// turnBytes is the largest part written in one turn after that.
+	turnBytes = 4 << 20
 )
 
-// Pace makes a long answer, or the beginning of a watch, take turns with those of other users. Short answers
+// Turn makes a long answer, or the beginning of a watch, take turns with those of other users. Short answers
 // never wait. End must be called.
-type Pace struct {
-	line  *fair.Gate // nil: answers do not wait
+type Turn struct {
+	gate  *fair.Gate // nil: answers do not wait
 	ctx   context.Context
 	scope *request.Scope
 	user  string
@@ -305,51 +305,51 @@ type Pace struct {
 	place *fair.Place
 }
 
-// Pace returns the pace of the answer to a request.
-func (a *Answers) Pace(q *Request) Pace {
-	var line *fair.Gate
-	if a.Line != nil {
-		line = a.Line.gate
+// Turn returns the turn of the answer to a request.
+func (a *Answers) Turn(q *Request) Turn {
+	var gate *fair.Gate
+	if a.Turns != nil {
+		gate = a.Turns.gate
 	}
 	ctx := q.ctx // of a watch, which drops its request
 	if q.R != nil {
 		ctx = q.R.Context()
 	}
-	return Pace{line: line, ctx: ctx, scope: q.Scope, user: q.User(), left: unpaced}
+	return Turn{gate: gate, ctx: ctx, scope: q.Scope, user: q.User(), left: freeBytes}
 }
 
 // Next must be called before n more bytes are made; it waits for a turn if necessary. The error is that of
 // the request's context.
-func (p *Pace) Next(n int) error {
-	if p.left -= n; p.left >= 0 && !p.place.Over() {
+func (p *Turn) Next(n int) error {
+	if p.left -= n; p.left >= 0 && !p.place.TurnEnded() {
 		return nil
 	}
 	p.End()
 	if p.scope != nil {
 		p.scope.Long = true
 	}
-	place, err := p.line.Enter(p.ctx, p.user, 0)
+	place, err := p.gate.Enter(p.ctx, p.user, 0)
 	if err != nil {
 		return err
 	}
-	p.left, p.place = lap, place
+	p.left, p.place = turnBytes, place
 	return nil
 }
 
 // End ends the turn.
-func (p *Pace) End() {
+func (p *Turn) End() {
 	p.place.Leave()
 	p.place = nil
 }
 
-// paced is a writer with a pace.
-type paced struct {
+// turnWriter is a writer that takes turns.
+type turnWriter struct {
 	io.Writer
-	Pace
+	Turn
 	gone bool // the client has disconnected
 }
 
-func (p *paced) Write(data []byte) (int, error) {
+func (p *turnWriter) Write(data []byte) (int, error) {
 	if err := p.Next(len(data)); err != nil {
 		return 0, err
 	}

@@ -192,8 +192,8 @@ func (r *Rule) validateResources(at *field.Path, anyGroup bool) field.ErrorList 
 	return errs
 }
 
-// Verdict is the decision of a policy on one request.
-type Verdict struct {
+// PolicyDecision is the decision of a policy on one request.
+type PolicyDecision struct {
 	Level             Level
 	OmitManagedFields bool
 
@@ -201,22 +201,24 @@ type Verdict struct {
 }
 
 // Omits reports whether a stage is left out.
-func (v *Verdict) Omits(s Stage) bool { return slices.Contains(v.all, s) || slices.Contains(v.own, s) }
+func (v *PolicyDecision) Omits(s Stage) bool {
+	return slices.Contains(v.all, s) || slices.Contains(v.own, s)
+}
 
 // For decides on a request. Its user is nil if it was not authenticated.
-func (p *Policy) For(a *authx.Attributes) Verdict {
+func (p *Policy) For(a *authx.Attributes) PolicyDecision {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if !r.matches(a) {
 			continue
 		}
-		v := Verdict{Level: r.Level, OmitManagedFields: p.OmitManagedFields, all: p.OmitStages, own: r.OmitStages}
+		v := PolicyDecision{Level: r.Level, OmitManagedFields: p.OmitManagedFields, all: p.OmitStages, own: r.OmitStages}
 		if r.OmitManagedFields != nil {
 			v.OmitManagedFields = *r.OmitManagedFields
 		}
 		return v
 	}
-	return Verdict{Level: None}
+	return PolicyDecision{Level: None}
 }
 
 func (r *Rule) matches(a *authx.Attributes) bool {

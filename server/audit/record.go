@@ -37,8 +37,8 @@ const MaxHeld = 256 << 20
 // Largest is MaxObject or its default.
 func (a *Auditor) Largest() int { return cmp.Or(a.MaxObject, 4<<20) }
 
-// Hold reserves n bytes for answers, and reports whether they were free. Release gives them back.
-func (a *Auditor) Hold(n int) bool {
+// Reserve reserves n bytes for answers, and reports whether they were free. Release gives them back.
+func (a *Auditor) Reserve(n int) bool {
 	if a.held.Add(int64(n)) <= MaxHeld {
 		return true
 	}
@@ -46,14 +46,14 @@ func (a *Auditor) Hold(n int) bool {
 	return false
 }
 
-// Release releases the memory that Hold reserved.
+// Release releases the memory that Reserve reserved.
 func (a *Auditor) Release(n int) { a.held.Add(-int64(n)) }
 
 // Record is one request's event in the making. It belongs to the request's
 // goroutine. A Record whose verdict is None takes nothing in.
 type Record struct {
 	auditor   *Auditor
-	verdict   Verdict
+	decision  PolicyDecision
 	event     Event
 	truncated bool // an object was left out
 }
@@ -62,7 +62,7 @@ type Record struct {
 func (a *Auditor) Begin(r *http.Request, id, uri string, at *authx.Attributes, received time.Time) *Record {
 	v := a.Policy.For(at)
 	a.Metrics.level(v.Level)
-	rec := &Record{auditor: a, verdict: v}
+	rec := &Record{auditor: a, decision: v}
 	if v.Level == None {
 		return rec
 	}
@@ -83,7 +83,7 @@ func (a *Auditor) Begin(r *http.Request, id, uri string, at *authx.Attributes, r
 }
 
 // Level returns the level of the policy for the request.
-func (r *Record) Level() Level { return r.verdict.Level }
+func (r *Record) Level() Level { return r.decision.Level }
 
 // Impersonate records the impersonated user, and the verb of constrained impersonation that
 // allowed it, "" otherwise.
@@ -97,13 +97,13 @@ func (r *Record) Impersonate(who *authx.Identity, constraint string) {
 
 // RequestObject takes the object that the client sent. encode appends an object as JSON, as the server's release writes it.
 func (r *Record) RequestObject(obj runtime.Object, encode func(dst []byte, obj runtime.Object) ([]byte, error)) {
-	if r.verdict.Level == None {
+	if r.decision.Level == None {
 		return
 	}
 	if m, ok := obj.(metav1.Object); ok {
 		r.refer(m)
 	}
-	if r.verdict.Level == Metadata {
+	if r.decision.Level == Metadata {
 		return
 	}
 	if data, err := encode(nil, obj); err == nil {
@@ -141,7 +141,7 @@ func (r *Record) RequestPatch(data []byte) {
 
 // wants reports whether the record's level includes the content of level l.
 func (r *Record) wants(l Level) bool {
-	return r.verdict.Level == RequestResponse || l == Request && r.verdict.Level == Request
+	return r.decision.Level == RequestResponse || l == Request && r.decision.Level == Request
 }
 
 // WantsRequest reports whether bodies of requests are recorded.
@@ -152,7 +152,7 @@ func (r *Record) WantsResponse() bool { return r.wants(RequestResponse) }
 
 // ResponseStatus records a Status that is the answer, whatever form the client gets.
 func (r *Record) ResponseStatus(st *metav1.Status) {
-	if r.verdict.Level == None {
+	if r.decision.Level == None {
 		return
 	}
 	r.event.ResponseStatus = &metav1.Status{Status: st.Status, Message: st.Message, Reason: st.Reason, Details: st.Details, Code: st.Code}
@@ -168,7 +168,7 @@ func (r *Record) ResponseStatus(st *metav1.Status) {
 
 // Copies reports whether the event holds another text than the object that was answered with: one without
 // managed fields.
-func (r *Record) Copies() bool { return r.WantsResponse() && r.verdict.OmitManagedFields }
+func (r *Record) Copies() bool { return r.WantsResponse() && r.decision.OmitManagedFields }
 
 // ResponseObject takes the answer, as JSON.
 func (r *Record) ResponseObject(data []byte) {
@@ -186,7 +186,7 @@ func (r *Record) body(data []byte) json.RawMessage {
 		r.Truncated()
 		return nil
 	}
-	if r.verdict.OmitManagedFields {
+	if r.decision.OmitManagedFields {
 		return WithoutManagedFields(data)
 	}
 	return data
@@ -196,7 +196,7 @@ func (r *Record) body(data []byte) json.RawMessage {
 // It reports whether every backend that must not lose events has taken it.
 func (r *Record) Reach(s Stage, code int, annotations map[string]string) error {
 	e := &r.event
-	if r.verdict.Level == None {
+	if r.decision.Level == None {
 		return nil
 	}
 	if code != 0 {
@@ -205,7 +205,7 @@ func (r *Record) Reach(s Stage, code int, annotations map[string]string) error {
 		}
 		e.ResponseStatus.Code = int32(code)
 	}
-	if r.verdict.Omits(s) {
+	if r.decision.Omits(s) {
 		return nil
 	}
 	if e.Stage, e.StageTimestamp = s, e.RequestReceivedTimestamp; s != RequestReceived {

@@ -18,19 +18,19 @@ import (
 // an item gives it another body: readers of the former one may go on.
 //
 // There is one for each object, so it has 48 bytes, a size class of the allocator; and 112 with its Item, which is another.
-// What most bodies lack is in made.
+// What most bodies lack is in derived.
 type body struct {
-	data   *byte           // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
-	with   *shape          // what it is packed with; plain: the lines of its home
-	common *packing.Common // labels and owners, if packed
-	made   atomic.Pointer[made]
-	size   int32        // of JSON; its complement if bare
-	sized  atomic.Int32 // bytes of the Protobuf form, plus one; 0 if unknown
-	at     values.Place // where the value is in the file of with
+	data    *byte           // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
+	with    *shape          // what it is packed with; plain: the lines of its storage
+	common  *packing.Common // labels and owners, if packed
+	derived atomic.Pointer[derived]
+	size    int32           // of JSON; its complement if bare
+	sized   atomic.Int32    // bytes of the Protobuf form, plus one; 0 if unknown
+	at      values.Location // where the value is in the file of with
 }
 
-// home is shared by the items of a storage.
-type home struct {
+// storageInfo is shared by the items of a storage.
+type storageInfo struct {
 	storage atomic.Pointer[kinds.Storage] // nil while the key is not in the catalogue
 	plain   *packing.Budget               // nil: not counted
 	unread  atomic.Bool                   // the fields of an item could not be read: the index of fields may be wrong
@@ -38,10 +38,10 @@ type home struct {
 	lines   shape                         // of plain bodies
 }
 
-func (h *home) init() { h.lines = shape{home: h, plain: true} }
+func (h *storageInfo) init() { h.lines = shape{info: h, plain: true} }
 
-// made holds values derived from a body's bytes, or their source.
-type made struct {
+// derived holds values derived from a body's bytes, or their source.
+type derived struct {
 	filed   atomic.Pointer[body]          // the same bytes packed in a file, for a plain body; or nil
 	message *message                      // the packed Protobuf form, or nil; never changes
 	meta    atomic.Pointer[metadata.Meta] // of a plain body
@@ -51,12 +51,12 @@ type made struct {
 }
 
 // plainBody returns a body of a line.
-func plainBody(of *home, line []byte) *body {
+func plainBody(of *storageInfo, line []byte) *body {
 	return &body{data: unsafe.SliceData(line), with: &of.lines, size: int32(len(line) - 1)}
 }
 
 // bareBody returns a plain body without a newline.
-func bareBody(of *home, data []byte) *body {
+func bareBody(of *storageInfo, data []byte) *body {
 	return &body{data: unsafe.SliceData(data), with: &of.lines, size: ^int32(len(data))}
 }
 
@@ -80,7 +80,7 @@ func (b *body) inFile() *body {
 		}
 		return nil
 	}
-	if m := b.made.Load(); m != nil {
+	if m := b.derived.Load(); m != nil {
 		return m.filed.Load()
 	}
 	return nil
@@ -107,7 +107,7 @@ func (b *body) unpack(dst []byte) ([]byte, error) {
 // cloned returns a plain body with its own copy of the bytes, for an item that is not published yet.
 func (b *body) cloned() *body {
 	made := &body{data: unsafe.SliceData(bytes.Clone(b.plain())), with: b.with, size: b.size}
-	if m := b.made.Load(); m != nil && m.err != nil {
+	if m := b.derived.Load(); m != nil && m.err != nil {
 		made.keep().err = m.err
 	}
 	return made
@@ -115,24 +115,24 @@ func (b *body) cloned() *body {
 
 // hard returns the number of the shape with which a plain body does not become smaller, or 0.
 func (b *body) hard() uint32 {
-	if m := b.made.Load(); m != nil {
+	if m := b.derived.Load(); m != nil {
 		return m.hard.Load()
 	}
 	return 0
 }
 
-// keep returns the body's made, and makes it if necessary.
-func (b *body) keep() *made {
-	if m := b.made.Load(); m != nil {
+// keep returns the derived values of the body, and makes them if necessary.
+func (b *body) keep() *derived {
+	if m := b.derived.Load(); m != nil {
 		return m
 	}
-	b.made.CompareAndSwap(nil, &made{})
-	return b.made.Load()
+	b.derived.CompareAndSwap(nil, &derived{})
+	return b.derived.Load()
 }
 
 // message returns the packed Protobuf form, or nil.
 func (b *body) message() *message {
-	if m := b.made.Load(); m != nil {
+	if m := b.derived.Load(); m != nil {
 		return m.message
 	}
 	return nil
@@ -140,7 +140,7 @@ func (b *body) message() *message {
 
 // forms returns the first of the forms, or nil.
 func (b *body) forms() *form[FormKey] {
-	if m := b.made.Load(); m != nil {
+	if m := b.derived.Load(); m != nil {
 		return m.forms.Load()
 	}
 	return nil
@@ -148,7 +148,7 @@ func (b *body) forms() *form[FormKey] {
 
 // scanned returns the metadata of a plain body, or nil if it was not scanned yet.
 func (b *body) scanned() *metadata.Meta {
-	if m := b.made.Load(); m != nil {
+	if m := b.derived.Load(); m != nil {
 		return m.meta.Load()
 	}
 	return nil
@@ -158,9 +158,9 @@ func (b *body) scanned() *metadata.Meta {
 func (b *body) like(other *body, message *message, forms *form[FormKey]) {
 	b.sized.Store(other.sized.Load())
 	if message != nil || forms != nil {
-		m := &made{message: message}
+		m := &derived{message: message}
 		m.forms.Store(forms)
-		b.made.Store(m)
+		b.derived.Store(m)
 	}
 }
 
@@ -257,7 +257,7 @@ func (k FormKey) outdates(other FormKey) bool {
 }
 
 // dropOutdated drops all forms if a new one outdates any of them. Those that are in use are made again.
-func (m *made) dropOutdated(by FormKey) {
+func (m *derived) dropOutdated(by FormKey) {
 	head := m.forms.Load()
 	for f := head; f != nil; f = f.next {
 		if by.outdates(f.key) && m.forms.CompareAndSwap(head, nil) {
@@ -335,7 +335,7 @@ func (f *form[K]) size() int {
 
 // shape holds what objects of a storage are packed with.
 type shape struct {
-	home    *home
+	info    *storageInfo
 	plain   bool           // the shape of plain bodies: of the other fields, only home is set
 	number  uint32         // of the storage's shapes, from 1
 	storage *kinds.Storage // whose fields are in the metadata

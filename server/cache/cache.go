@@ -55,7 +55,7 @@ type Cache struct {
 	making sync.Mutex
 	base   int64 // revision of the last Load; guarded by making
 	known  int64 // the event logs have everything after it, unless it did not fit; guarded by making
-	// quiet returns the revision since which a resource that is not in resources is unchanged, if Recall knows; guarded by making.
+	// quiet returns the revision since which a resource that is not in resources is unchanged, if Backfill knows; guarded by making.
 	quiet func(key string) int64
 	// left is the revision at which Apply last dropped resources; guarded by making. leaving are those to drop next; nil: none.
 	left    int64
@@ -110,7 +110,7 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	c.recent = eventLogBounds{count: cfg.RingEvents, bytes: cfg.RingBytes, age: int64(cfg.RingAge / time.Second)}
 	c.replays, c.largeReplays = fair.NewGate(fair.Limits{Places: replaysMost}), fair.NewGate(fair.Limits{Places: replaysMost})
 	c.closing = make(chan struct{})
-	c.plain.Most, c.slowBytes = cfg.PlainBytes, cfg.SlowBytes
+	c.plain.Limit, c.slowBytes = cfg.PlainBytes, cfg.SlowBytes
 	c.pages = values.NewPages(pageBytes)
 	return c
 }
@@ -130,8 +130,8 @@ func (c *Cache) BoundEvents(recent, slow int) {
 // Loads counts the loads of everything, after each of which values are in memory that were in the cache file.
 func (c *Cache) Loads() int64 { return c.loads.Load() }
 
-// Unread counts the reads of values from a cache file that failed, after each of which the row is read.
-func (c *Cache) Unread() int64 { return c.pages.Failed() }
+// FailedReads counts the reads of values from a cache file that failed, after each of which the row is read.
+func (c *Cache) FailedReads() int64 { return c.pages.Failed() }
 
 // JSON returns the codec of the cache's items.
 func (c *Cache) JSON() json.Codec { return c.json }
@@ -345,9 +345,9 @@ func (c *Cache) Count(storage string) int {
 	return items
 }
 
-// Moved returns the revision of a storage's last change and that of its last delete. A result that was computed from its
+// LastChange returns the revision of a storage's last change and that of its last delete. A result that was computed from its
 // objects is valid as long as these two do not change.
-func (c *Cache) Moved(storage string) (changed, removed int64) {
+func (c *Cache) LastChange(storage string) (changed, removed int64) {
 	_, changed, removed = c.resource(storage).extent()
 	return changed, removed
 }

@@ -90,16 +90,16 @@ func (r *fileLoading) resources() error {
 			r.of = append(r.of, nil)
 			continue
 		}
-		of := &fileResource{s: s, keys: s.keys.Load(), shapes: []*shape{{home: &s.home, storage: st, values: r.values}}}
+		of := &fileResource{s: s, keys: s.keys.Load(), shapes: []*shape{{info: &s.storageInfo, storage: st, values: r.values}}}
 		for _, b := range a.Dictionaries {
 			d := dictionary.Parse(b)
 			if d == nil {
 				return fmt.Errorf("%w: a dictionary of %s", blockfile.ErrDamaged, a.Name)
 			}
-			of.shapes = append(of.shapes, &shape{home: &s.home, storage: st, objects: &packing.Codec{Dictionary: d}, values: r.values})
+			of.shapes = append(of.shapes, &shape{info: &s.storageInfo, storage: st, objects: &packing.Codec{Dictionary: d}, values: r.values})
 		}
 		if last := of.shapes[len(of.shapes)-1]; last.objects != nil {
-			s.packer.adopt(&shape{home: &s.home, storage: st, objects: last.objects})
+			s.packer.adopt(&shape{info: &s.storageInfo, storage: st, objects: last.objects})
 		}
 		r.of = append(r.of, of)
 	}
@@ -113,7 +113,7 @@ func (p *packer) adopt(of *shape) {
 	if p.objects.With == nil {
 		p.shapes++
 		of.number = p.shapes
-		p.objects, p.shape = packing.Learner{With: of.objects}, of
+		p.objects, p.shape = packing.Trainer{With: of.objects}, of
 	}
 }
 
@@ -133,12 +133,12 @@ func (r *fileLoading) revisions(ctx context.Context, from sqlstore.Attestor, rev
 }
 
 // each calls fn for each block, on all processors.
-func (r *fileLoading) each(ctx context.Context, fn func(i int, room *readRoom) error) error {
+func (r *fileLoading) each(ctx context.Context, fn func(i int, room *readBuffers) error) error {
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
-			var room readRoom
+			var room readBuffers
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(r.file.Directory.Blocks) {
@@ -157,7 +157,7 @@ func (r *fileLoading) each(ctx context.Context, fn func(i int, room *readRoom) e
 // blocks makes the objects of all blocks, live or not.
 func (r *fileLoading) blocks(ctx context.Context) error {
 	r.made = make([]madeBlock, len(r.file.Directory.Blocks))
-	return r.each(ctx, func(i int, room *readRoom) (err error) {
+	return r.each(ctx, func(i int, room *readBuffers) (err error) {
 		at := &r.file.Directory.Blocks[i]
 		of := r.of[at.Resource]
 		if of == nil {
@@ -171,7 +171,7 @@ func (r *fileLoading) blocks(ctx context.Context) error {
 }
 
 // make makes the objects of the block in room.
-func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err error) {
+func (of *fileResource) make(room *readBuffers, count int) (made madeBlock, err error) {
 	if count < 0 || count > len(room.block) {
 		return made, file.ErrForm
 	}
@@ -215,7 +215,7 @@ func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err err
 
 // keep drops the file's objects that are not live, and repeated ones.
 func (r *fileLoading) keep() {
-	_ = r.each(context.Background(), func(i int, _ *readRoom) error {
+	_ = r.each(context.Background(), func(i int, _ *readBuffers) error {
 		made := &r.made[i]
 		before := len(made.items)
 		made.items = slices.DeleteFunc(made.items, func(it *Item) bool { return !r.live.Take(it.Revision) })

@@ -250,7 +250,7 @@ func TestCacheFileIsRefused(t *testing.T) {
 	refused("rows were changed in place", file.ErrNotAttested, v.config(path), sqlstore.NewEpoch())
 	other := v.config(path)
 	other.Maker = "another"
-	refused("another program", file.ErrOtherMaker, other, v.known)
+	refused("another program", file.ErrOtherVersion, other, v.known)
 	refused("no file", os.ErrNotExist, v.config(path+"x"), v.known)
 	cfg := v.config(path)
 	v.known = sqlstore.NewEpoch()
@@ -270,7 +270,7 @@ func TestCacheFileLeavesOut(t *testing.T) {
 		v, path := copied(t, 1200)
 		cfg := v.config(path)
 		cfg.Maker, cfg.Leave = maker, func(resource string) bool { return resource == "widgets.x" }
-		if _, err := file.Open(cfg, &v.known); !errors.Is(err, file.ErrLeftOut) {
+		if _, err := file.Open(cfg, &v.known); !errors.Is(err, file.ErrExcluded) {
 			t.Fatalf("it is opened: %v", err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -32,13 +32,13 @@ func (c *Cache) Corrupt() []CorruptItem {
 
 // CheckRows makes the database compare the table with its indexes and, if values is true, the rows with their checksums,
 // which a start from a cache file has not read. Corrupt lists the live rows that the database lost or that are not as they
-// were written, until the object is written again or everything is loaded again. CheckRows rests between pages, so that it
+// were written, until the object is written again or everything is loaded again. CheckRows pauses between pages, so that it
 // takes a share of one processor. Errors: those of the database.
 func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share float64) (found []CorruptItem, err error) {
 	last := time.Now()
 	err = s.CheckRows(ctx, values, func(rows []sqlstore.Row) error {
 		for i := range rows {
-			if rows[i].Damaged != nil && rows[i].Superseded == 0 && len(found) < mostNoted {
+			if rows[i].Damaged != nil && rows[i].Superseded == 0 && len(found) < maxNoted {
 				found = append(found, CorruptItem{rows[i].Key, rows[i].Revision, rows[i].Damaged})
 				c.note(found)
 			}
@@ -56,8 +56,8 @@ func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share floa
 	return found, err
 }
 
-// mostNoted bounds the objects that CheckRows keeps: Corrupt looks each of them up.
-const mostNoted = 1000
+// maxNoted bounds the objects that CheckRows keeps: Corrupt looks each of them up.
+const maxNoted = 1000
 
 func (c *Cache) note(found []CorruptItem) { c.damaged.Store(&found) }
 

@@ -69,7 +69,7 @@ func (s *stream) offer(k bucketKey, e *Event) {
 		if !w.is(synced) {
 			continue // it fell behind earlier in the batch
 		}
-		if d, ok := w.sees(e); ok {
+		if d, ok := w.selects(e); ok {
 			if !w.push(d) {
 				w.seenUpTo = d.Revision() - 1
 				s.watchers.full = append(s.watchers.full, w)

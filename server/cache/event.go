@@ -44,13 +44,13 @@ type Event struct {
 type Delivery struct {
 	Event *Event
 	Type  EventType // after the watcher's selector
-	// Unsure means that the selector needs the object in another version: Settle decides Type.
+	// Unsure means that the selector needs the object in another version: Resolve decides Type.
 	Unsure bool
 }
 
-// Settle resolves an unsure delivery. selected reports whether an item is selected. ok is false if the
+// Resolve resolves an unsure delivery. selected reports whether an item is selected. ok is false if the
 // watcher does not see the event.
-func (d Delivery) Settle(selected func(*Item) (bool, error)) (_ Delivery, ok bool, err error) {
+func (d Delivery) Resolve(selected func(*Item) (bool, error)) (_ Delivery, ok bool, err error) {
 	e := d.Event
 	var was, is bool
 	if e.Prev != nil {

@@ -13,7 +13,7 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	b := it.body.Load()
 	f := find(b.forms(), key)
 	if f == nil {
-		if key.again() && !it.home().plain.Room() {
+		if key.again() && !it.info().plain.Available() {
 			it.use()
 			return make(it)
 		}
@@ -26,7 +26,7 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 		defer f.done.Store(true)
 		ours, f.err = true, errUnmade
 		f.value, f.err = make(it)
-		it.home().plain.Grow(f.size())
+		it.info().plain.Grow(f.size())
 	})
 	if f.err == errUnmade || f.err != nil && !ours && !key.again() {
 		return make(it)

@@ -35,8 +35,8 @@ func labelTerms(it *Item, add func(term)) {
 	}
 }
 
-// reenter replaces the entries of an older item by those of it. Either may be nil.
-func reenter(into *postings, of termsOf, it, old *Item) {
+// reindex replaces the entries of an older item by those of it. Either may be nil.
+func reindex(into *postings, of termsOf, it, old *Item) {
 	var has []term
 	if it != nil {
 		of(it, func(t term) { has = append(has, t) })
@@ -54,13 +54,13 @@ func reenter(into *postings, of termsOf, it, old *Item) {
 	}
 }
 
-// lookedThrough is up to how many terms a slice is searched. An object may have a hundred thousand labels, and writers wait:
+// linearSearchMax is up to how many terms a slice is searched. An object may have a hundred thousand labels, and writers wait:
 // for more terms a map is made.
-const lookedThrough = 16
+const linearSearchMax = 16
 
 // contains returns whether a term is among some.
 func contains(some []term) func(term) bool {
-	if len(some) <= lookedThrough {
+	if len(some) <= linearSearchMax {
 		return func(t term) bool { return slices.Contains(some, t) }
 	}
 	all := make(map[term]struct{}, len(some))

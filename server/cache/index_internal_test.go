@@ -23,11 +23,11 @@ func labeled(first string, many int, revision int64) *Item {
 // TestReenter: whether few or many labels stay, those that went have no entries, and all others
 // are of the new object.
 func TestReenter(t *testing.T) {
-	for _, many := range []int{0, 3, lookedThrough - 1, lookedThrough, 1000} {
+	for _, many := range []int{0, 3, linearSearchMax - 1, linearSearchMax, 1000} {
 		old, it := labeled(`"went":"","value":"1"`, many, 1), labeled(`"came":"1","value":"2"`, many, 2)
 		into := newPostings()
-		reenter(into, labelTerms, old, nil)
-		reenter(into, labelTerms, it, old)
+		reindex(into, labelTerms, old, nil)
+		reindex(into, labelTerms, it, old)
 		found := map[term]bool{}
 		for _, p := range into.all() {
 			found[p.term.Value()] = p.item == it
@@ -50,9 +50,9 @@ func BenchmarkReenter(b *testing.B) {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {
 			items := []*Item{labeled(`"a":""`, many, 1), labeled(`"b":""`, many, 2)}
 			into := newPostings()
-			reenter(into, labelTerms, items[1], nil)
+			reindex(into, labelTerms, items[1], nil)
 			for i := 0; b.Loop(); i++ {
-				reenter(into, labelTerms, items[i%2], items[(i+1)%2])
+				reindex(into, labelTerms, items[i%2], items[(i+1)%2])
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*many), "ns/label")
 		})

@@ -27,7 +27,7 @@ type Item struct {
 
 // Flags of an item, above the number of bytes before Body.
 const (
-	mostHead = 1<<24 - 1
+	maxHead = 1<<24 - 1
 
 	flagUsed       = 1 << (iota + 23) // read since the last round of packing
 	flagOlder                         // see Older
@@ -40,7 +40,7 @@ func (it *Item) Err() error {
 	if it.bits.Load()&flagUnreadable == 0 {
 		return nil
 	}
-	return it.body.Load().made.Load().err // its body stays
+	return it.body.Load().derived.Load().err // its body stays
 }
 
 // Sealed reports whether the value cannot be read because it cannot be decrypted: JSON returns the bytes in the table.
@@ -51,12 +51,12 @@ func (it *Item) Sealed() bool { return it.bits.Load()&flagSealed != 0 }
 func (it *Item) Older() bool { return it.bits.Load()&flagOlder != 0 }
 
 // head returns where Body begins; 0: the bytes are not an object's.
-func (it *Item) head() int { return int(it.bits.Load() & mostHead) }
+func (it *Item) head() int { return int(it.bits.Load() & maxHead) }
 
-func (it *Item) home() *home { return it.body.Load().with.home }
+func (it *Item) info() *storageInfo { return it.body.Load().with.info }
 
-// Filed reports whether the item's value is in the cache file.
-func (it *Item) Filed() bool { return it.body.Load().inFile() != nil }
+// InCacheFile reports whether the item's value is in the cache file.
+func (it *Item) InCacheFile() bool { return it.body.Load().inFile() != nil }
 
 // use notes that the item was read, and returns whether it was already read in this round of packing.
 func (it *Item) use() (again bool) {
@@ -82,9 +82,9 @@ func (it *Item) tryPlain() (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	home := b.with.home
+	home := b.with.info
 	made := plainBody(home, line)
-	if again && home.plain.Room() {
+	if again && home.plain.Available() {
 		made.like(b, b.message(), b.forms()) // another goroutine may be making a form of these bytes
 		if b.inFile() == b {
 			made.keep().filed.Store(b)
@@ -201,7 +201,7 @@ func (it *Item) Meta() *metadata.Meta {
 	if !b.packed() {
 		return it.metaOf(b)
 	}
-	st := b.with.home.storage.Load()
+	st := b.with.info.storage.Load()
 	if b.with.storage != st {
 		if plain, err := it.tryPlain(); err == nil {
 			return it.metaOf(plain)
@@ -210,7 +210,7 @@ func (it *Item) Meta() *metadata.Meta {
 	m := metadata.Unpack(b.meta(), b.with.storage)
 	m.Labels = b.common.Set()
 	if b.with.storage != st { // its fields can be read nowhere
-		b.with.home.unread.Store(true)
+		b.with.info.unread.Store(true)
 		m.Storage, m.Fields = st, noFields(st)
 	}
 	return m
@@ -218,7 +218,7 @@ func (it *Item) Meta() *metadata.Meta {
 
 // fieldMeta is Meta for a caller that needs only Fields: of a packed item it makes no map of labels.
 func (it *Item) fieldMeta() *metadata.Meta {
-	if b := it.body.Load(); b.packed() && b.with.storage == b.with.home.storage.Load() {
+	if b := it.body.Load(); b.packed() && b.with.storage == b.with.info.storage.Load() {
 		return metadata.UnpackFields(b.meta(), b.with.storage)
 	}
 	return it.Meta()
@@ -234,7 +234,7 @@ func (it *Item) labels() labels.Labels {
 
 // metaOf returns the metadata of a plain body of the item.
 func (it *Item) metaOf(b *body) *metadata.Meta {
-	st := b.with.home.storage.Load()
+	st := b.with.info.storage.Load()
 	if m := b.scanned(); m != nil && m.Storage == st {
 		return m
 	}
@@ -278,7 +278,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	case b.packed() && !metadata.HasManyOwners(b.meta()):
 		return b.common.Refs(dst)
 	case b.packed():
-		b = plainBody(b.with.home, it.line(b, make([]byte, 0, b.size+1)))
+		b = plainBody(b.with.info, it.line(b, make([]byte, 0, b.size+1)))
 	}
 	return it.ownerInfoOf(b).Owners(dst, b.json(), false)
 }

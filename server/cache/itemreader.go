@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
-// readRoom is memory for reading one block after the other.
-type readRoom struct {
+// readBuffers is memory for reading one block after the other.
+type readBuffers struct {
 	block []byte
 	text  []byte
 	terms map[string]fieldHandles // by posting key
@@ -20,12 +20,12 @@ type readRoom struct {
 // fieldHandles are recent terms of a field, by value.
 type fieldHandles map[string]unique.Handle[term]
 
-// mostHandles bounds the handles of a field. A look-up in the map costs a third of one in package unique, but saves nothing for
+// maxHandles bounds the handles of a field. A look-up in the map costs a third of one in package unique, but saves nothing for
 // a field whose values are all different.
-const mostHandles = 1 << 14
+const maxHandles = 1 << 14
 
 // handles returns the handles of a field.
-func (r *readRoom) handles(key string) fieldHandles {
+func (r *readBuffers) handles(key string) fieldHandles {
 	if r.terms == nil {
 		r.terms = map[string]fieldHandles{}
 	}
@@ -40,7 +40,7 @@ func (h fieldHandles) handle(t term) unique.Handle[term] {
 	if known, ok := h[t.value]; ok {
 		return known
 	}
-	if len(h) == mostHandles {
+	if len(h) == maxHandles {
 		clear(h)
 	}
 	made := unique.Make(t)
@@ -78,7 +78,7 @@ const together = 32
 
 // own gives items names and metadata of their own, those of neighbors as parts of one string: one object for the garbage
 // collector instead of many.
-func (r *readRoom) own(items []*Item) {
+func (r *readBuffers) own(items []*Item) {
 	for some := range slices.Chunk(items, together) {
 		r.text = r.text[:0]
 		for _, it := range some {
@@ -105,7 +105,7 @@ type itemAndBody struct {
 // packed fills the body of an object, after checking everything that reading it relies on, but for its value.
 func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
 	o := &r.object
-	if o.Dictionary >= len(r.shapes) || o.Head > mostHead {
+	if o.Dictionary >= len(r.shapes) || o.Head > maxHead {
 		return nil, file.ErrForm
 	}
 	with := r.shapes[o.Dictionary]

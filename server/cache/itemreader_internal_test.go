@@ -20,7 +20,7 @@ func TestOverlongMetadata(t *testing.T) {
 		it.body.Store(&body{data: &data[0]})
 		items = append(items, it)
 	}
-	new(readRoom).own(items)
+	new(readBuffers).own(items)
 	for i, name := range []string{"a", "bc", "d"} {
 		if got := string(items[i].body.Load().meta()); items[i].Name != name || got != "m:"+name {
 			t.Errorf("%q has the name %q and the metadata %q", name, items[i].Name, got)
@@ -30,7 +30,7 @@ func TestOverlongMetadata(t *testing.T) {
 
 // TestLongHead: a kind that is so long that an item cannot keep where it ends changes no flag of the item.
 func TestLongHead(t *testing.T) {
-	value := `{"kind":"` + strings.Repeat("k", mostHead) + `","apiVersion":"v1","metadata":{"name":"x"}}`
+	value := `{"kind":"` + strings.Repeat("k", maxHead) + `","apiVersion":"v1","metadata":{"name":"x"}}`
 	it := NewOwnItem(&sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Name: "x"}, Revision: 1, Created: 1, Value: []byte(value)}, nil)
 	if it.Err() != nil || it.Sealed() || it.Older() || !strings.HasPrefix(string(it.Body()), `"kind":"kk`) || it.BodySize() != it.Size()-1 {
 		t.Errorf("%v, %v, %v, %.20q", it.Err(), it.Sealed(), it.Older(), it.Body())
@@ -40,8 +40,8 @@ func TestLongHead(t *testing.T) {
 // TestFiledHead: a file whose object begins at a larger offset than an item can hold is refused.
 func TestFiledHead(t *testing.T) {
 	meta := (&metadata.Meta{}).AppendPacked(nil, false)
-	for head, ok := range map[int]bool{mostHead: true, mostHead + 1: false} {
-		r := itemReader{shapes: []*shape{{}}, object: file.Object{Head: head, Size: 2 * mostHead, Meta: meta}}
+	for head, ok := range map[int]bool{maxHead: true, maxHead + 1: false} {
+		r := itemReader{shapes: []*shape{{}}, object: file.Object{Head: head, Size: 2 * maxHead, Meta: meta}}
 		if _, err := r.packed(&body{}, nil); (err == nil) != ok {
 			t.Errorf("%d: %v", head, err)
 		}

@@ -8,9 +8,9 @@ type moved struct{ it, old *Item }
 
 // Bounds for the changes that come while labels are indexed.
 const (
-	fewMoved  = 256     // entered while writers wait
-	mostMoved = 1 << 20 // with more changes the build stops
-	mostTurns = 32      // of entering the changes of the turn before
+	fewMoved = 256     // entered while writers wait
+	maxMoved = 1 << 20 // with more changes the build stops
+	maxTurns = 32      // of entering the changes of the turn before
 )
 
 // indexLabels starts to build an index of labels, unless there is one or it is being built. Until it is done, readers scan.
@@ -42,7 +42,7 @@ func (s *resource) buildLabels() {
 			return
 		}
 		for _, m := range some {
-			reenter(labels, labelTerms, m.it, m.old)
+			reindex(labels, labelTerms, m.it, m.old)
 		}
 	}
 }
@@ -56,14 +56,14 @@ func (s *resource) finish(b *labelBuild, labels *postings, turn int) (some []mov
 	}
 	some, b.meanwhile = b.meanwhile, nil
 	if len(some) > fewMoved {
-		if turn < mostTurns {
+		if turn < maxTurns {
 			return some, true
 		}
 		s.dropBuild(b)
 		return nil, false
 	}
 	for _, m := range some {
-		reenter(labels, labelTerms, m.it, m.old)
+		reindex(labels, labelTerms, m.it, m.old)
 	}
 	s.build = nil
 	s.alter(func() { s.labels = labels })
@@ -82,9 +82,9 @@ func (s *resource) dropBuild(b *labelBuild) {
 func (s *resource) relabel(it, old *Item) {
 	switch b := s.build; {
 	case s.labels != nil:
-		reenter(s.labels, labelTerms, it, old)
+		reindex(s.labels, labelTerms, it, old)
 	case b == nil:
-	case len(b.meanwhile) == mostMoved:
+	case len(b.meanwhile) == maxMoved:
 		s.dropBuild(b)
 	default:
 		b.meanwhile = append(b.meanwhile, moved{it, old})

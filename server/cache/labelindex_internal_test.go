@@ -120,7 +120,7 @@ func TestLabelIndexCatchesUp(t *testing.T) {
 		t.Fatalf("%d changes are to be entered, more: %v", len(some), more)
 	}
 	for _, m := range some {
-		reenter(made, labelTerms, m.it, m.old)
+		reindex(made, labelTerms, m.it, m.old)
 	}
 	for i := range fewMoved {
 		w.write(i)
@@ -149,13 +149,13 @@ func TestLabelIndexIsGivenUp(t *testing.T) {
 		s.build = b
 		made := index(s.state().items, labelTerms, sameLabels, never)
 		change(b)
-		if _, more := s.finish(b, made, mostTurns); more || s.labels != nil || s.build != nil || s.wantIndex.Load() {
+		if _, more := s.finish(b, made, maxTurns); more || s.labels != nil || s.build != nil || s.wantIndex.Load() {
 			t.Errorf("an index that is not of the items: %v", s.labels != nil)
 		}
 	}
 	late(func(b *labelBuild) { s.forgetLabels() })
 	late(func(b *labelBuild) { b.meanwhile = make([]moved, fewMoved+1) })
-	late(func(b *labelBuild) { b.meanwhile = make([]moved, mostMoved); w.write(1) })
+	late(func(b *labelBuild) { b.meanwhile = make([]moved, maxMoved); w.write(1) })
 	if got := index(s.items, labelTerms, sameLabels, func() bool { return true }); s.items.Len() < 1024 && got == nil {
 		t.Error("a small index was given up")
 	}

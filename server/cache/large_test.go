@@ -54,7 +54,7 @@ func TestLargeEventsThatAreSent(t *testing.T) {
 			take(t, w)
 		}
 		if i == 1 {
-			if c.EndSlow(); watchers[0][0].IsCut() || watchers[0][2].IsCut() {
+			if c.EndSlow(); watchers[0][0].EndedSlow() || watchers[0][2].EndedSlow() {
 				t.Fatal("an event that three watchers send counts three times")
 			}
 		}
@@ -63,8 +63,8 @@ func TestLargeEventsThatAreSent(t *testing.T) {
 	// The newest event is in the event log. Two of the others, with their frames, have four times largeSize.
 	for i, of := range watchers {
 		for _, w := range of {
-			if cut := i < events-1-2; w.IsCut() != cut {
-				t.Errorf("a watcher that sends event %d of %d is cut off: %t", i, events, w.IsCut())
+			if cut := i < events-1-2; w.EndedSlow() != cut {
+				t.Errorf("a watcher that sends event %d of %d is cut off: %t", i, events, w.EndedSlow())
 			}
 		}
 	}

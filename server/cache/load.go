@@ -83,22 +83,22 @@ func (c *Cache) read(ctx context.Context, s Source, revision int64, differ []sql
 	return l.found, nil
 }
 
-// loadRoom is memory for reading and packing one item after the other.
-type loadRoom struct {
+// loadBuffers is memory for reading and packing one item after the other.
+type loadBuffers struct {
 	line    []byte
-	packing packRoom
+	packing packBuffers
 }
 
 // item makes the item of a row, or uses the one in memory again unless afresh. It packs the item at once if there is no room
 // for it plain and there is a shape; before that it calls look, while the item has its metadata.
-func (s *resource) item(row *sqlstore.Row, room *loadRoom, afresh bool, look func(*Item)) *Item {
+func (s *resource) item(row *sqlstore.Row, room *loadBuffers, afresh bool, look func(*Item)) *Item {
 	it := s.get(row.Key.Namespace, row.Key.Name)
 	if it != nil && it.Revision == row.Revision && it.Err() == nil && row.Damaged == nil && !afresh {
 		look(it)
 		return it
 	}
 	of := s.packer.known()
-	if of == nil || s.plain.Room() {
+	if of == nil || s.plain.Available() {
 		it = s.read(row, nil)
 		s.plain.Grow(it.Size())
 		look(it)
@@ -185,7 +185,7 @@ func (r *loaded) inOrder() bool { return r.ordered > len(r.all)/64*63 }
 
 // take makes the items of some rows.
 func (l *loading) take(rows []sqlstore.Row) error {
-	var room loadRoom
+	var room loadBuffers
 	var entries []posting
 	made := make([]*Item, len(rows))
 	for len(rows) > 0 {
@@ -257,7 +257,7 @@ func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posti
 		to.keys = nil
 	}
 	to.all, to.entries = append(to.all, some...), append(to.entries, entries...)
-	s.learn(to.all)
+	s.train(to.all)
 }
 
 // begin adds items of one resource that are in key order, before others.
@@ -270,7 +270,7 @@ func (l *loading) begin(with *loaded) {
 	}
 	with.ordered = len(with.all)
 	l.found[with.of] = with
-	with.of.learn(with.all)
+	with.of.train(with.all)
 }
 
 // sort sorts the items and fills the trees, on all processors, the largest first.
@@ -313,12 +313,12 @@ func (r *loaded) order() {
 func (r *loaded) sort() {
 	there, _, _ := r.of.extent()
 	again := there > 0 // readers may have some of the items already
-	var all packing.Neighbors
+	var all packing.Interner
 	for _, some := range grouped(r.all, func(it *Item) (string, *Item) { return it.Namespace, it }, strings.Compare) {
 		slices.SortFunc(some, compareKeys)
 		for _, it := range some {
 			if b := it.body.Load(); !again && b.common != nil {
-				b.common = all.Shared(b.common) // rows came in the order of revisions, so neighbours meet only here
+				b.common = all.Intern(b.common) // rows came in the order of revisions, so neighbours meet only here
 			}
 			r.load(it)
 		}

@@ -55,7 +55,7 @@ func NewUnstoredItem(row *sqlstore.Row, version string, storage *kinds.Storage) 
 }
 
 func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
-	at := new(home)
+	at := new(storageInfo)
 	at.init()
 	at.storage.Store(storage)
 	return bareItem(row, at)
@@ -65,7 +65,7 @@ func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
 func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
 
 // bareItem makes an item with the row's bytes unchanged.
-func bareItem(row *sqlstore.Row, at *home) *Item {
+func bareItem(row *sqlstore.Row, at *storageInfo) *Item {
 	// The key's strings may be parts of a whole request body. Few namespaces hold many objects, so items share their names.
 	it := &Item{
 		Namespace: unique.Make(row.Key.Namespace).Value(),
@@ -109,11 +109,11 @@ func (it *Item) at(revision int64) *Item {
 	out.bits.Store(flagOlder | it.bits.Load()&flagSealed)
 	b, err := it.tryPlain()
 	if err != nil {
-		out.body.Store(bareBody(it.home(), nil))
+		out.body.Store(bareBody(it.info(), nil))
 		out.fail(err)
 		return out
 	}
-	out.body.Store(bareBody(it.home(), b.json()))
+	out.body.Store(bareBody(it.info(), b.json()))
 	if err := it.Err(); err != nil {
 		out.fail(err)
 	} else if it.head() != 0 {
@@ -128,11 +128,11 @@ func (it *Item) setLine(line []byte, head int, err error) {
 		it.fail(err)
 		return
 	}
-	if head > mostHead { // the kind or the API version has megabytes: Body has both, too
+	if head > maxHead { // the kind or the API version has megabytes: Body has both, too
 		head = bytes.IndexByte(line, '{') + 1
 	}
 	it.bits.Or(uint32(head))
-	it.body.Store(plainBody(it.home(), line))
+	it.body.Store(plainBody(it.info(), line))
 }
 
 // fail makes the item one that cannot be read. No other goroutine may have it yet.

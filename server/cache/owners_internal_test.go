@@ -29,12 +29,12 @@ func withMetadata(name, more string) *Item {
 // packed has an item packed.
 func packed(t testing.TB, it *Item) *Item {
 	t.Helper()
-	return packedIn(t, it, &packRoom{})
+	return packedIn(t, it, &packBuffers{})
 }
 
-func packedIn(t testing.TB, it *Item, room *packRoom) *Item {
+func packedIn(t testing.TB, it *Item, room *packBuffers) *Item {
 	t.Helper()
-	p := packer{home: it.home()}
+	p := packer{home: it.info()}
 	of := p.shapeOf(nil, 3, func(int) *Item { return withMetadata("sample", "") })
 	if of == nil || p.pack(it, of, room) == 0 || !it.body.Load().packed() {
 		t.Fatal("the item is not packed")
@@ -91,7 +91,7 @@ func TestOwnerInfoOfPacked(t *testing.T) {
 // if only one of both is equal.
 func TestOwnersInCommon(t *testing.T) {
 	const one = `,"labels":{"a":"b"},"ownerReferences":[` + firstOwner + `]`
-	var room packRoom
+	var room packBuffers
 	of := func(name, more string) *packing.Common {
 		return packedIn(t, withMetadata(name, more), &room).body.Load().common
 	}
@@ -110,13 +110,13 @@ func TestOwnersInCommon(t *testing.T) {
 	}
 	// An item that was read in another order shares it once all are in order.
 	elsewhere := func(labels labels.Set) *packing.Common {
-		return (&packing.Neighbors{}).Common(packing.AppendLabels(nil, labels), []byte(a.Owners()))
+		return (&packing.Interner{}).Common(packing.AppendLabels(nil, labels), []byte(a.Owners()))
 	}
 	twice, alike := elsewhere(a.Set()), elsewhere(labels.Set{"x": "y"})
-	if room.near.Shared(twice) != a || room.near.Shared(nil) != nil {
+	if room.near.Intern(twice) != a || room.near.Intern(nil) != nil {
 		t.Error("what is equal is not shared")
 	}
-	if c := room.near.Shared(alike); !packing.SameLabels(c, alike) || at(c.Owners()) != at(a.Owners()) || room.near.Shared(alike) != c {
+	if c := room.near.Intern(alike); !packing.SameLabels(c, alike) || at(c.Owners()) != at(a.Owners()) || room.near.Intern(alike) != c {
 		t.Error("owners are not shared")
 	}
 }

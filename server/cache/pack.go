@@ -12,27 +12,27 @@ import (
 const packFrom = 1 << 20
 
 // BoundPlain sets Config.PlainBytes. Call it before the cache is loaded.
-func (c *core) BoundPlain(bytes int64) { c.plain.Most = bytes }
+func (c *core) BoundPlain(bytes int64) { c.plain.Limit = bytes }
 
 // PlainBytes returns the size of plain objects and forms, as of the last round of packing, plus what has been added since. Storages
 // with few bytes do not count.
-func (c *core) PlainBytes() int64 { return c.plain.Taken() + c.plain.Messages.Load() }
+func (c *core) PlainBytes() int64 { return c.plain.Used() + c.plain.Messages.Load() }
 
 // Pack packs objects and drops their forms if not everything fits into Config.PlainBytes: first those that were not read since
-// the last round, and then others. It returns by how many bytes less are plain. It rests now and then, and is for one caller
+// the last round, and then others. It returns by how many bytes less are plain. It pauses now and then, and is for one caller
 // at a time.
 func (c *core) Pack(ctx context.Context) (less int64) {
-	return c.pack(packing.NewPace(ctx, c.plain.Overflows))
+	return c.pack(packing.NewThrottle(ctx, c.plain.RoundUrgent))
 }
 
-func (c *core) pack(pace *packing.Pace) (less int64) {
-	most := c.plain.Most
+func (c *core) pack(throttle *packing.Throttle) (less int64) {
+	most := c.plain.Limit
 	if most < 0 {
 		return 0
 	}
 	c.plain.Grown.Store(0)
-	all, total, fits := c.weigh(pace)
-	if pace.Ctx.Err() != nil {
+	all, total, fits := c.weigh(throttle)
+	if throttle.Ctx.Err() != nil {
 		return 0
 	}
 	c.plain.Total.Store(total)
@@ -43,10 +43,10 @@ func (c *core) pack(pace *packing.Pace) (less int64) {
 	// Objects in use stay plain in the first pass, but not in the second.
 	for _, down := range [...]int64{0, most / 8 * 7} {
 		for _, w := range all {
-			if total-less <= down || pace.Ctx.Err() != nil {
+			if total-less <= down || throttle.Ctx.Err() != nil {
 				break
 			}
-			less += w.resource.pack(pace, total-less-down)
+			less += w.resource.pack(throttle, total-less-down)
 			c.plain.Total.Store(total - less)
 		}
 		if total-less <= most {
@@ -64,7 +64,7 @@ type weight struct {
 
 // weigh returns the resources whose objects may be packed, the heaviest first, and their total. fits means that no object is
 // packed. If the context ends, the result is incomplete.
-func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) {
+func (c *core) weigh(throttle *packing.Throttle) (all []weight, total int64, fits bool) {
 	fits = true
 	messages := int64(0)
 	for s := range c.all() {
@@ -77,13 +77,13 @@ func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) 
 			n += int64(b.plainSize())
 			messages += int64(b.message().weight())
 			fits = fits && !b.packed()
-			return pace.Step(0)
+			return throttle.Step(0)
 		})
 		if n >= packFrom {
 			all = append(all, weight{s, n})
 			total += n
 		}
-		if pace.Ctx.Err() != nil {
+		if throttle.Ctx.Err() != nil {
 			break
 		}
 	}
@@ -93,29 +93,29 @@ func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) 
 }
 
 // pack packs objects of the resource that are not in use, from where the last round ended, until want bytes less are plain.
-func (s *resource) pack(pace *packing.Pace, want int64) (less int64) {
+func (s *resource) pack(throttle *packing.Throttle, want int64) (less int64) {
 	v := s.state()
 	n := v.items.Len()
 	at := func(i int) *Item { it, _ := v.items.GetAt(i); return it }
-	var room packRoom
+	var room packBuffers
 	from, looked := s.packer.hand, 0
 	var last *Item
 	one := func(it *Item) bool {
 		looked++
 		last = it
-		room.near.See(it.body.Load().common)
+		room.near.Add(it.body.Load().common)
 		if it.bits.Load()&flagUsed != 0 {
 			it.bits.And(^uint32(flagUsed))
-			return pace.Step(0)
+			return throttle.Step(0)
 		}
 		room.tried = 0
 		if of := s.packer.shapeOf(s.storage.Load(), n, at); of != nil {
 			less += int64(s.packer.pack(it, of, &room))
 		}
-		return pace.Step(room.tried) && less < want
+		return throttle.Step(room.tried) && less < want
 	}
 	ascend(v.items, "", from, one)
-	if less < want && looked < n && pace.Ctx.Err() == nil {
+	if less < want && looked < n && throttle.Ctx.Err() == nil {
 		last = nil
 		ascend(v.items, "", Position{}, func(it *Item) bool { return !from.reached(it) && one(it) })
 	}
@@ -126,12 +126,12 @@ func (s *resource) pack(pace *packing.Pace, want int64) (less int64) {
 	return less
 }
 
-// learnFrom is the number of objects of a resource that Load reads before it packs any.
-const learnFrom = 500
+// trainFrom is the number of objects of a resource that Load reads before it packs any.
+const trainFrom = 500
 
-// learn makes a shape while objects are loaded for which there is no room.
-func (s *resource) learn(items []*Item) {
-	if !s.internal && len(items) >= learnFrom && !s.plain.Room() && s.packer.known() == nil {
+// train makes a shape while objects are loaded for which there is no room.
+func (s *resource) train(items []*Item) {
+	if !s.internal && len(items) >= trainFrom && !s.plain.Available() && s.packer.known() == nil {
 		s.packer.shapeOf(s.storage.Load(), len(items), func(i int) *Item { return items[i] })
 	}
 }
@@ -151,9 +151,9 @@ func (c *core) Packed() (objects int, plain, packed int64) {
 	return objects, plain, packed
 }
 
-// packRests is the time that packing rests after a round, in multiples of the round: a round visits all objects, and with a
+// packPauses is the time that packing pauses after a round, in multiples of the round: a round visits all objects, and with a
 // million of them, steady writes would cause one each second.
-const packRests = 20
+const packPauses = 20
 
 // keepPacked packs in rounds until ctx ends.
 func (c *core) keepPacked(ctx context.Context) {
@@ -162,7 +162,7 @@ func (c *core) keepPacked(ctx context.Context) {
 	weigh := time.NewTicker(10 * time.Second)
 	defer weigh.Stop()
 	var rested time.Time
-	if c.plain.Filling() { // after a load
+	if c.plain.AboveLowWatermark() { // after a load
 		c.Pack(ctx)
 	}
 	for {
@@ -170,13 +170,13 @@ func (c *core) keepPacked(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pack.C:
-			if c.plain.Crowded() && (!time.Now().Before(rested) || c.plain.Overflows()) {
-				began, pace := time.Now(), packing.NewPace(ctx, c.plain.Overflows)
-				c.pack(pace)
-				rested = time.Now().Add(packRests * (time.Since(began) - pace.Rested))
+			if c.plain.RoundDue() && (!time.Now().Before(rested) || c.plain.RoundUrgent()) {
+				began, throttle := time.Now(), packing.NewThrottle(ctx, c.plain.RoundUrgent)
+				c.pack(throttle)
+				rested = time.Now().Add(packPauses * (time.Since(began) - throttle.Paused))
 			}
 		case <-weigh.C:
-			if c.plain.Filling() {
+			if c.plain.AboveLowWatermark() {
 				c.Pack(ctx)
 			}
 		}

@@ -13,12 +13,12 @@ import (
 
 // packer packs the objects of one storage.
 type packer struct {
-	home     *home // of the storage
+	home     *storageInfo // of the storage
 	mu       sync.Mutex
 	shape    *shape
 	shapes   uint32 // number of shapes so far
-	objects  packing.Learner
-	messages packing.Learner
+	objects  packing.Trainer
+	messages packing.Trainer
 	hand     Position // where the next round begins
 	samples  [][]byte // Protobuf forms for a dictionary
 	seen     int      // number of forms that samples were taken of
@@ -29,7 +29,7 @@ type packer struct {
 func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *shape {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	with := p.objects.Learn(n, func(i int) []byte {
+	with := p.objects.Train(n, func(i int) []byte {
 		it := at(i)
 		if it.Err() != nil {
 			return nil
@@ -45,7 +45,7 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 	}
 	if p.shape == nil || p.shape.objects != with || p.shape.storage != storage {
 		p.shapes++
-		p.shape = &shape{home: p.home, number: p.shapes, storage: storage, objects: with}
+		p.shape = &shape{info: p.home, number: p.shapes, storage: storage, objects: with}
 	}
 	return p.shape
 }
@@ -72,24 +72,24 @@ func (p *packer) messagesLike(raw []byte) *packing.Codec {
 	}
 	samples := p.samples
 	p.samples, p.seen = nil, 0
-	return p.messages.Learn(len(samples), func(i int) []byte { return samples[i] })
+	return p.messages.Train(len(samples), func(i int) []byte { return samples[i] })
 }
 
 // note reports to a learner how well an object or message was packed.
-func (p *packer) note(l *packing.Learner, plain, packed int) {
+func (p *packer) note(l *packing.Trainer, plain, packed int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l.Note(plain, packed)
+	l.Measure(plain, packed)
 }
 
 // pack packs an item and its Protobuf form, and drops its other forms. It returns by how many bytes less are plain then: 0 if
 // it did nothing.
-func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
+func (p *packer) pack(it *Item, of *shape, room *packBuffers) (less int) {
 	b := it.body.Load()
 	form, ok := b.droppable()
 	stays := b.packed() || b.inFile() == nil && of != nil && b.hard() == of.number
 	message := b.message()
-	drop := message != nil && b.with.home.plain.Crammed()
+	drop := message != nil && b.with.info.plain.MessagesNearLimit()
 	if !ok || it.Err() != nil || b.bare() || stays && b.forms() == nil && !drop {
 		return 0
 	}
@@ -98,7 +98,7 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 		message = nil
 	}
 	made := b.again()
-	if filed := b.inFile(); !b.packed() && filed != nil && filed.with.storage == b.with.home.storage.Load() {
+	if filed := b.inFile(); !b.packed() && filed != nil && filed.with.storage == b.with.info.storage.Load() {
 		made = filed.again()
 	} else if !stays && !p.packBody(made, it.metaOf(b), b.line(), of, room) {
 		if of != nil {
@@ -114,7 +114,7 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 		if with == nil {
 			return 0 // it may be a sample; another round packs it
 		}
-		if m := p.packMessage(form.key, raw, with, room); m != nil && b.with.home.plain.Keeps(m.weight()) {
+		if m := p.packMessage(form.key, raw, with, room); m != nil && b.with.info.plain.HasMessageSpace(m.weight()) {
 			message = m
 		}
 	}
@@ -130,18 +130,18 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 	if !it.body.CompareAndSwap(b, made) {
 		return 0 // another goroutine was faster
 	}
-	if plain := b.with.home.plain; plain != nil {
+	if plain := b.with.info.plain; plain != nil {
 		plain.Messages.Add(int64(message.weight() - was))
 	}
 	return b.plainSize() - made.plainSize()
 }
 
 // packBody packs a line and its metadata.
-func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, room *packRoom) bool {
+func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, room *packBuffers) bool {
 	if of == nil || m.Storage != of.storage {
 		return false
 	}
-	packed := of.objects.Pack(room.lend(len(line)), line)
+	packed := of.objects.Pack(room.grow(len(line)), line)
 	if packed == nil {
 		return false
 	}
@@ -153,7 +153,7 @@ func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, 
 
 // about sets made.common, which neighbors with equal labels and owners share. It returns the packed metadata of a line, valid
 // until the next call.
-func (r *packRoom) about(made *body, m *metadata.Meta, line []byte) []byte {
+func (r *packBuffers) about(made *body, m *metadata.Meta, line []byte) []byte {
 	text := packing.AppendLabels(r.text[:0], m.Labels)
 	end := len(text)
 	text, kept := m.AppendCommonOwners(text, line)
@@ -163,8 +163,8 @@ func (r *packRoom) about(made *body, m *metadata.Meta, line []byte) []byte {
 }
 
 // packMessage packs a Protobuf form. It returns nil if that saves nothing.
-func (p *packer) packMessage(key FormKey, raw []byte, with *packing.Codec, room *packRoom) *message {
-	packed := with.Pack(room.lend(len(raw)), raw)
+func (p *packer) packMessage(key FormKey, raw []byte, with *packing.Codec, room *packBuffers) *message {
+	packed := with.Pack(room.grow(len(raw)), raw)
 	if packed == nil {
 		return nil
 	}
@@ -172,17 +172,17 @@ func (p *packer) packMessage(key FormKey, raw []byte, with *packing.Codec, room 
 	return &message{key: key, with: with, size: len(raw), data: bytes.Clone(packed)}
 }
 
-// packRoom is memory for packing one object after the other.
-type packRoom struct {
+// packBuffers is memory for packing one object after the other.
+type packBuffers struct {
 	packed, text []byte
-	near         packing.Neighbors
+	near         packing.Interner
 	tried        int // bytes that were compressed since the caller has set it to 0
 }
 
-// lend returns room for packing n bytes.
-func (r *packRoom) lend(size int) []byte {
+// grow returns room for packing n bytes.
+func (r *packBuffers) grow(size int) []byte {
 	r.tried += size
-	n := dictionary.Room(size)
+	n := dictionary.BufferSize(size)
 	r.packed = slices.Grow(r.packed[:0], n)[:n]
 	return r.packed
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// fewSteps are between two rests, so that few objects are enough.
+// fewSteps are between two pauses, so that few objects are enough.
 const fewSteps = 500
 
 // roomy returns a cache of n pods of two resources, of so many bytes each, where so many fit as they are.
@@ -39,30 +39,30 @@ func roomy(n, size int, plain int64) *Cache {
 	return c
 }
 
-// TestPackRestsWhileItLooks: a round over objects of several resources rests each time that it has looked at so many.
+// TestPackRestsWhileItLooks: a round over objects of several resources pauses each time that it has looked at so many.
 func TestPackRestsWhileItLooks(t *testing.T) {
 	const n = 3*fewSteps + 99
 	c := roomy(n, 9, 1<<30)
 	rests := 0
-	pace := &packing.Pace{Ctx: t.Context(), Every: fewSteps, Hurry: c.plain.Overflows, Rest: func(_ context.Context, hurry bool) {
+	throttle := &packing.Throttle{Ctx: t.Context(), Every: fewSteps, Urgent: c.plain.RoundUrgent, Pause: func(_ context.Context, hurry bool) {
 		if rests++; hurry {
 			t.Error("a round that finds nothing to do cannot wait")
 		}
 	}}
-	c.pack(pace)
-	if rests != n/fewSteps || pace.Steps != n%fewSteps {
-		t.Errorf("%d rests, and %d steps behind the last, of %d", rests, pace.Steps, n)
+	c.pack(throttle)
+	if rests != n/fewSteps || throttle.Steps != n%fewSteps {
+		t.Errorf("%d rests, and %d steps behind the last, of %d", rests, throttle.Steps, n)
 	}
 }
 
-// TestPackRestsWhileItPacks: between two rests it packs no more than a few steps' worth, and in the end it has packed the
-// same as a round without rests.
+// TestPackRestsWhileItPacks: between two pauses it packs no more than a few steps' worth, and in the end it has packed the
+// same as a round without pauses.
 func TestPackRestsWhileItPacks(t *testing.T) {
 	const n, size = 1200, 2000
 	made := func(every int, rest func(c *Cache)) *Cache {
 		c := roomy(n, size, 1<<20)
 		for range 3 {
-			c.pack(&packing.Pace{Ctx: t.Context(), Every: every, Hurry: func() bool { return false }, Rest: func(context.Context, bool) { rest(c) }})
+			c.pack(&packing.Throttle{Ctx: t.Context(), Every: every, Urgent: func() bool { return false }, Pause: func(context.Context, bool) { rest(c) }})
 		}
 		return c
 	}
@@ -99,7 +99,7 @@ func TestPackEndsWhileItRests(t *testing.T) {
 	const size = 2000
 	c := roomy(1200, size, 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
-	c.pack(&packing.Pace{Ctx: ctx, Every: fewSteps, Hurry: c.plain.Overflows, Rest: func(context.Context, bool) {
+	c.pack(&packing.Throttle{Ctx: ctx, Every: fewSteps, Urgent: c.plain.RoundUrgent, Pause: func(context.Context, bool) {
 		if n, _, _ := c.Packed(); n > 0 {
 			cancel()
 		}
@@ -114,18 +114,18 @@ func TestPackEndsWhileItRests(t *testing.T) {
 	}
 }
 
-// TestPackInAHurry: where twice as much is plain as may be, a round lets others run, and rests no time.
+// TestPackInAHurry: where twice as much is plain as may be, a round lets others run, and pauses no time.
 func TestPackInAHurry(t *testing.T) {
 	c := roomy(1200, 2000, 1<<20)
 	hurried := 0
-	pace := packing.NewPace(t.Context(), c.plain.Overflows)
-	pace.Rest = func(ctx context.Context, hurry bool) {
-		if packing.TakeRest(ctx, hurry); hurry {
+	throttle := packing.NewThrottle(t.Context(), c.plain.RoundUrgent)
+	throttle.Pause = func(ctx context.Context, hurry bool) {
+		if packing.Pause(ctx, hurry); hurry {
 			hurried++
 		}
 	}
-	c.pack(pace)
-	if hurried == 0 || c.plain.Overflows() {
-		t.Errorf("%d rests were cut short; there is too much still: %v", hurried, c.plain.Overflows())
+	c.pack(throttle)
+	if hurried == 0 || c.plain.RoundUrgent() {
+		t.Errorf("%d rests were cut short; there is too much still: %v", hurried, c.plain.RoundUrgent())
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// BenchmarkPackLooks is a round of packing that finds nothing to pack among a million small objects, with its rests.
+// BenchmarkPackLooks is a round of packing that finds nothing to pack among a million small objects, with its pauses.
 func BenchmarkPackLooks(b *testing.B) {
 	c := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 10 << 30, RingEvents: 10})
 	var group []sqlstore.Change

@@ -59,18 +59,18 @@ var owners atomic.Uint64
 type entries struct {
 	term *term
 	only *Item    // if there is just one
-	more *several // if there are more
+	more *itemSet // if there are more
 }
 
-// several are items in a slice while they are few, and in a tree when they are many.
-type several struct {
+// itemSet holds items in a slice while they are few, and in a tree when they are many.
+type itemSet struct {
 	owner uint64
 	few   []*Item
 	many  *items
 }
 
-// mostFew is the most items of a slice. A tree with half as many becomes a slice again.
-const mostFew = 64
+// maxSliceItems is the most items of a slice. A tree with half as many becomes a slice again.
+const maxSliceItems = 64
 
 // termsDegree is small because the first write after a Copy copies the nodes on its path. A full node fills its size class.
 const termsDegree = 16
@@ -138,7 +138,7 @@ func (p *postings) remove(t term, it *Item) {
 }
 
 // own returns entries that may be changed in place.
-func (p *postings) own(e entries, hint *btree.PathHint) *several {
+func (p *postings) own(e entries, hint *btree.PathHint) *itemSet {
 	if e.more.owner != p.owner {
 		e.more = e.more.copy(p.owner)
 		p.terms.SetHint(e, hint)
@@ -155,8 +155,8 @@ func (p *postings) entriesOf(of *term, all []*Item) entries {
 	if len(all) == 1 {
 		return entries{term: of, only: all[0]}
 	}
-	s := &several{owner: p.owner}
-	if len(all) > mostFew {
+	s := &itemSet{owner: p.owner}
+	if len(all) > maxSliceItems {
 		s.many = treeOf(all)
 		s.shrink()
 	} else {
@@ -203,7 +203,7 @@ func (e entries) ascend(from *Item, fn func(*Item) bool) {
 	}
 }
 
-func (s *several) len() int {
+func (s *itemSet) len() int {
 	if s.many != nil {
 		return s.many.Len()
 	}
@@ -211,18 +211,18 @@ func (s *several) len() int {
 }
 
 // find returns where in few the item with the key of it is, or belongs.
-func (s *several) find(it *Item) (at int, found bool) {
+func (s *itemSet) find(it *Item) (at int, found bool) {
 	if n := len(s.few); n == 0 || byKey(s.few[n-1], it) {
 		return n, false
 	}
 	return slices.BinarySearchFunc(s.few, it, compareKeys)
 }
 
-func (s *several) copy(owner uint64) *several {
+func (s *itemSet) copy(owner uint64) *itemSet {
 	if s.many != nil {
-		return &several{owner: owner, many: s.many.Copy()}
+		return &itemSet{owner: owner, many: s.many.Copy()}
 	}
-	return &several{owner: owner, few: grown(s.few, 1)}
+	return &itemSet{owner: owner, few: grown(s.few, 1)}
 }
 
 // grown returns a copy with room for by more items, and for as many as the size class holds.
@@ -230,7 +230,7 @@ func grown(few []*Item, by int) []*Item {
 	return append(slices.Grow([]*Item(nil), len(few)+by), few...)
 }
 
-func (s *several) set(it *Item) {
+func (s *itemSet) set(it *Item) {
 	if s.many != nil {
 		s.many.Set(it)
 		return
@@ -239,7 +239,7 @@ func (s *several) set(it *Item) {
 	switch n := len(s.few); {
 	case found:
 		s.few[at] = it
-	case n == mostFew:
+	case n == maxSliceItems:
 		s.few, s.many = nil, treeOf(s.few)
 		s.many.Set(it)
 	default:
@@ -250,7 +250,7 @@ func (s *several) set(it *Item) {
 	}
 }
 
-func (s *several) remove(it *Item) {
+func (s *itemSet) remove(it *Item) {
 	if s.many != nil {
 		s.many.Delete(it)
 		s.shrink()
@@ -265,8 +265,8 @@ func (s *several) remove(it *Item) {
 }
 
 // shrink turns a small tree into a slice.
-func (s *several) shrink() {
-	if s.many.Len() <= mostFew/2 {
+func (s *itemSet) shrink() {
+	if s.many.Len() <= maxSliceItems/2 {
 		s.few, s.many = s.many.Items(), nil
 	}
 }

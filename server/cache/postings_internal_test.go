@@ -80,7 +80,7 @@ func (b both) check(t *testing.T, from Position) {
 		if e.len() != len(b.m[of]) {
 			t.Fatalf("%v has %d entries, want %d", of, e.len(), len(b.m[of]))
 		}
-		if s := e.more; s != nil && (s.len() < 2 || s.many != nil && (s.few != nil || s.len() <= mostFew/2) || len(s.few) > mostFew) {
+		if s := e.more; s != nil && (s.len() < 2 || s.many != nil && (s.few != nil || s.len() <= maxSliceItems/2) || len(s.few) > maxSliceItems) {
 			t.Fatalf("%v has %d entries as %d in a slice", of, s.len(), len(s.few))
 		}
 		for _, from := range []Position{{}, from} {
@@ -139,7 +139,7 @@ func TestPostingsAreTheModel(t *testing.T) {
 // TestFilledPostings: however an index is filled, in order or not, it has what there is, and is
 // changed as any other.
 func TestFilledPostings(t *testing.T) {
-	for _, each := range []int{1, 2, 10, mostFew, mostFew + 1, 1000} {
+	for _, each := range []int{1, 2, 10, maxSliceItems, maxSliceItems + 1, 1000} {
 		all, of := spread(3*each, each)
 		m := model{}
 		var entries []posting
@@ -156,7 +156,7 @@ func TestFilledPostings(t *testing.T) {
 		}
 		last := append(slices.Clone(entries[1:]), entries[0]) // as what comes from rows, behind the others
 		var twice []posting
-		for range mostFew + 1 {
+		for range maxSliceItems + 1 {
 			twice = append(twice, entries...)
 		}
 		back := slices.Clone(entries)
@@ -193,7 +193,7 @@ func TestPostingsAreChangedWhereTheyLie(t *testing.T) {
 		all, of := spread(50_000, each)
 		p, terms := newPostings(), map[*Item]term{}
 		for _, it := range all {
-			reenter(p, of, it, nil)
+			reindex(p, of, it, nil)
 			of(it, func(t term) { terms[it] = t })
 		}
 		i := 0
@@ -232,13 +232,13 @@ func TestSlicesOfPostingsAreTight(t *testing.T) {
 		return n, has
 	}
 	for i, it := range all {
-		reenter(p, of, it, nil)
+		reindex(p, of, it, nil)
 		if n, has := room(); i%100 == 99 && has > n+n/4+2*p.terms.Len() {
 			t.Fatalf("room for %d has %d", has, n)
 		}
 	}
 	for i, it := range all {
-		reenter(p, of, nil, it)
+		reindex(p, of, nil, it)
 		if n, has := room(); has > 2*n+2*p.terms.Len() {
 			t.Fatalf("%d went, and room for %d has %d", i, has, n)
 		}
@@ -265,7 +265,7 @@ func TestLoadedTreesLetGo(t *testing.T) {
 		gone[i] = weak.Make(it)
 		now := &Item{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision}
 		r.items.Set(now)
-		reenter(r.index, of, now, it)
+		reindex(r.index, of, now, it)
 	}
 	clear(all)
 	runtime.GC()
@@ -348,9 +348,9 @@ func BenchmarkPostings(b *testing.B) {
 					if seen {
 						into.Copy()
 					}
-					reenter(into, of, nil, old)
-					reenter(into, of, old, nil)
-					reenter(into, of, it, it)
+					reindex(into, of, nil, old)
+					reindex(into, of, old, nil)
+					reindex(into, of, it, it)
 				}
 			})
 		}

@@ -19,7 +19,7 @@ import (
 
 // core is shared by the resources of one cache.
 type core struct {
-	hub
+	streamShared
 	catalogue *kinds.Catalogue
 	resources sync.Map       // storage key -> *resource
 	recent    eventLogBounds // of each resource
@@ -49,7 +49,7 @@ type Pending struct {
 // resource is the objects of one storage in memory: the live items, their indexes, the recent events and the watchers. Apply
 // is its only writer; readers take states of it, which never change.
 type resource struct {
-	home
+	storageInfo
 	stream
 
 	core     *core
@@ -72,11 +72,11 @@ type resource struct {
 
 func (c *core) newResource(key string, storage *kinds.Storage, base int64) *resource {
 	s := &resource{core: c, internal: Internal(key), items: newItems(), index: newPostings(), changed: base, removed: base}
-	s.hub, s.key, s.recent = &c.hub, key, eventLog{floor: base, bounds: c.recent}
+	s.hub, s.key, s.recent = &c.streamShared, key, eventLog{floor: base, bounds: c.recent}
 	s.clock, s.wantLabels = c.clock, s.indexLabels
 	s.parse = func(row *sqlstore.Row) *Item { return s.read(row, nil) }
-	s.home.init()
-	s.packer.home = &s.home
+	s.storageInfo.init()
+	s.packer.home = &s.storageInfo
 	s.plain, s.again = &c.plain, s.restore
 	s.setStorage(storage)
 	s.watchers.init()
@@ -163,7 +163,7 @@ func (s *resource) set(it, old *Item) {
 		return
 	}
 	if s.indexed() {
-		reenter(s.index, fieldTerms(*s.keys.Load()), it, old)
+		reindex(s.index, fieldTerms(*s.keys.Load()), it, old)
 	}
 	s.relabel(it, old)
 }
@@ -249,7 +249,7 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) (start bool) {
 // itemOf makes the item of a change.
 func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
 	if ch.Aux != nil && !s.internal && ch.Unopened == nil && ch.Damaged == nil { // this process has encoded it
-		it = bareItem(&ch.Row, &s.home)
+		it = bareItem(&ch.Row, &s.storageInfo)
 		it.splice(nil, ch.Value)
 	} else {
 		it = s.read(&ch.Row, nil)
@@ -316,7 +316,7 @@ func (s *resource) resource() *kinds.Resource {
 
 // read makes an item of a row of the table.
 func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
-	it := bareItem(row, &s.home)
+	it := bareItem(row, &s.storageInfo)
 	switch {
 	case !s.internal:
 		it.scanUntrusted(s.core.json, s.resource(), row, room)

@@ -45,7 +45,7 @@ func TestBrokenBytesAreReadAgain(t *testing.T) {
 		if n, err := s2.DecodedLen(broken); err != nil || n != right.Size()+1 {
 			t.Fatal(n, err)
 		}
-		it.body.Store(&body{data: packedData(nil, broken), with: &shape{home: &s.home, objects: with}, size: int32(right.Size())})
+		it.body.Store(&body{data: packedData(nil, broken), with: &shape{info: &s.storageInfo, objects: with}, size: int32(right.Size())})
 		s.alter(func() { s.set(it, nil) })
 		var from sqlstore.Attestor = oneRow{row: row}
 		c.rows.Store(&from)

@@ -9,12 +9,12 @@ import (
 )
 
 // A pause between two rounds of a resource batches events: a write to a connection costs ten times as much as an event in it.
-// Its length is proportional to the watchers of the last round, up to restMost; it ends early after restBytes of objects. An
+// Its length is proportional to the watchers of the last round, up to maxPause; it ends early after pauseBytes of objects. An
 // event after the pause is sent without delay.
 const (
-	restEach  = 400 * time.Microsecond
-	restMost  = 10 * time.Millisecond
-	restBytes = 32 << 10
+	pausePerWatcher = 400 * time.Microsecond
+	maxPause        = 10 * time.Millisecond
+	pauseBytes      = 32 << 10
 )
 
 // roundStep is the number of watchers that a goroutine notifies before it yields.
@@ -23,24 +23,24 @@ const roundStep = 128
 // rounds notifies watchers with hooks that Take has something new. That may take a while, and the writer waits for Apply, so
 // goroutines of their own do it, one round at a time. Its fields are guarded by the stream's mu.
 type rounds struct {
-	waiting []*Watcher    // for the next round
-	running bool          // a goroutine of rounds runs
-	bytes   int           // of the objects since the last round
-	rested  time.Time     // when the rest after the last round is over
-	hurry   chan struct{} // ends the rest
-	now     bool          // watchers are being notified
-	ended   chan struct{} // closed at the end of the round in progress; nil without a waiter
-	next    chan struct{} // the same for the next round, which is not preceded by a rest
+	waiting     []*Watcher    // for the next round
+	running     bool          // a goroutine of rounds runs
+	bytes       int           // of the objects since the last round
+	pausedUntil time.Time     // when the pause after the last round ends
+	skipPause   chan struct{} // ends the pause
+	now         bool          // watchers are being notified
+	ended       chan struct{} // closed at the end of the round in progress; nil without a waiter
+	next        chan struct{} // the same for the next round, which is not preceded by a pause
 }
 
-// due returns whether a goroutine must be started that runs rounds. If one rests that should not, it ends the rest.
+// due returns whether a goroutine must be started that runs rounds. If one pauses that should not, it ends the pause.
 func (r *rounds) due() (start bool) {
 	if len(r.waiting) == 0 {
 		return false
 	}
 	if r.running {
-		if r.bytes >= restBytes {
-			r.endRest()
+		if r.bytes >= pauseBytes {
+			r.endPause()
 		}
 		return false
 	}
@@ -48,14 +48,14 @@ func (r *rounds) due() (start bool) {
 	return true
 }
 
-func (r *rounds) endRest() {
+func (r *rounds) endPause() {
 	select {
-	case r.hurry <- struct{}{}:
+	case r.skipPause <- struct{}{}:
 	default:
 	}
 }
 
-// notifySoon begins the next round without a rest, and returns a channel that is closed when all watchers that wait now have been
+// notifySoon begins the next round without a pause, and returns a channel that is closed when all watchers that wait now have been
 // notified. Nil: none waits.
 func (s *stream) notifySoon() <-chan struct{} {
 	s.mu.Lock()
@@ -66,7 +66,7 @@ func (s *stream) notifySoon() <-chan struct{} {
 		if r.next == nil {
 			r.next = make(chan struct{})
 		}
-		r.endRest()
+		r.endPause()
 		return r.next
 	case r.now && r.ended == nil:
 		r.ended = make(chan struct{})
@@ -78,7 +78,7 @@ func (s *stream) notifySoon() <-chan struct{} {
 func (s *stream) runRounds() {
 	var list []*Watcher
 	for {
-		s.rest()
+		s.pause()
 		var awaited bool
 		if list, awaited = s.beginRound(list); len(list) == 0 {
 			return
@@ -88,11 +88,11 @@ func (s *stream) runRounds() {
 	}
 }
 
-// rest waits until the rest after the last round is over.
-func (s *stream) rest() {
+// pause waits until the pause after the last round ends.
+func (s *stream) pause() {
 	r := &s.watchers.rounds
 	s.mu.Lock()
-	full, idle, left := r.bytes >= restBytes || r.next != nil, len(r.waiting) == 0, time.Until(r.rested)
+	full, idle, left := r.bytes >= pauseBytes || r.next != nil, len(r.waiting) == 0, time.Until(r.pausedUntil)
 	s.mu.Unlock()
 	if full || idle || left <= 0 {
 		return
@@ -101,7 +101,7 @@ func (s *stream) rest() {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-r.hurry:
+	case <-r.skipPause:
 	case <-s.hub.closing:
 	}
 }
@@ -119,7 +119,7 @@ func (s *stream) beginRound(list []*Watcher) (_ []*Watcher, awaited bool) {
 	}
 	r.bytes, r.running = 0, len(list) > 0
 	select {
-	case <-r.hurry: // sent too late
+	case <-r.skipPause: // sent too late
 	default:
 	}
 	r.now, r.ended, r.next = r.running, r.next, nil
@@ -131,7 +131,7 @@ func (s *stream) endRound(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.watchers.rounds
-	r.rested = time.Now().Add(min(time.Duration(n)*restEach, restMost))
+	r.pausedUntil = time.Now().Add(min(time.Duration(n)*pausePerWatcher, maxPause))
 	if r.now = false; r.ended != nil {
 		close(r.ended)
 		r.ended = nil

@@ -82,4 +82,4 @@ func (c *Cache) EndSlow() {
 
 // Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with hooks are not
 // notified of later changes.
-func (c *Cache) Close() { c.hub.close() }
+func (c *Cache) Close() { c.streamShared.close() }

@@ -128,8 +128,8 @@ func rank(all *items, beyond func(*Item) bool) int {
 	})
 }
 
-// Sound reports whether no item is known to be corrupt.
-func (s *Snapshot) Sound() bool { return s.v != nil && !s.v.corrupt }
+// Intact reports whether no item is known to be corrupt.
+func (s *Snapshot) Intact() bool { return s.v != nil && !s.v.corrupt }
 
 // pins are states that the cache retains for clients that read a list in pages.
 type pins struct {

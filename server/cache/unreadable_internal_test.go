@@ -34,9 +34,9 @@ func unreadablePod(t *testing.T) (*resource, *Item) {
 	var from sqlstore.Attestor = noRows{}
 	c.rows.Store(&from)
 	it := s.read(&row, nil)
-	of := &shape{home: &s.home, number: 1, objects: &packing.Codec{Dictionary: dictionary.New([][]byte{[]byte(strings.Repeat(string(row.Value), 100))})}}
+	of := &shape{info: &s.storageInfo, number: 1, objects: &packing.Codec{Dictionary: dictionary.New([][]byte{[]byte(strings.Repeat(string(row.Value), 100))})}}
 	var p packer
-	if p.pack(it, of, &packRoom{}); !it.body.Load().packed() {
+	if p.pack(it, of, &packBuffers{}); !it.body.Load().packed() {
 		t.Fatal("it was not packed")
 	}
 	b := it.body.Load().again()
@@ -86,7 +86,7 @@ func TestUnreadable(t *testing.T) {
 	if !s.state().corrupt {
 		t.Error("the index of fields is used, from which it may be missing")
 	}
-	it.home().plain.Most = 1
+	it.info().plain.Limit = 1
 	s.core.Pack(t.Context())
 	selector, err := labels.Parse("app=x")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // stream holds the log of recent events of one storage, and its watchers.
 type stream struct {
 	readers
-	hub   *hub
+	hub   *streamShared
 	key   string
 	parse func(row *sqlstore.Row) *Item // makes an item of a row of the table
 
@@ -134,7 +134,7 @@ func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
 	}
 	s.mu.Unlock()
 	for _, e := range events {
-		if d, ok := w.sees(e); ok {
+		if d, ok := w.selects(e); ok {
 			out = append(out, d)
 		}
 	}
@@ -170,7 +170,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	h, promised := w.history, w.promised
 	w.promised = nil
 	defer func() { promised.Leave() }() // if the page does not need it
-	if recalling := w.stream.hub.recalling.Load(); recalling != nil {
+	if recalling := w.stream.hub.backfilling.Load(); recalling != nil {
 		select {
 		case <-*recalling:
 		case <-ctx.Done():
@@ -207,7 +207,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 		if ch.Key.Resource != w.stream.key {
 			continue
 		}
-		if d, ok := w.sees(w.stream.event(ch)); ok {
+		if d, ok := w.selects(w.stream.event(ch)); ok {
 			out = append(out, d)
 		}
 	}

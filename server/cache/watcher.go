@@ -106,8 +106,8 @@ type Watcher struct {
 
 func (w *Watcher) is(state uint32) bool { return w.state.Load() == state }
 
-// IsCut reports whether the cache has ended the watcher, which kept too much in memory.
-func (w *Watcher) IsCut() bool {
+// EndedSlow reports whether the cache has ended the watcher, which kept too much in memory.
+func (w *Watcher) EndedSlow() bool {
 	if !w.is(ended) {
 		return false
 	}
@@ -197,8 +197,8 @@ func (w *Watcher) Written() {
 	}
 }
 
-// sees returns an event as the watcher sees it, if it does.
-func (w *Watcher) sees(e *Event) (Delivery, bool) {
+// selects returns an event as the watcher sees it, if it does.
+func (w *Watcher) selects(e *Event) (Delivery, bool) {
 	it := e.Item
 	if it.Revision <= w.after ||
 		w.scope.Namespace != "" && w.scope.Namespace != it.Namespace ||

@@ -12,7 +12,7 @@ type watchers struct {
 
 func (ws *watchers) init() {
 	ws.buckets, ws.behind = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
-	ws.rounds.hurry = make(chan struct{}, 1)
+	ws.rounds.skipPause = make(chan struct{}, 1)
 }
 
 // catchUp makes a watcher that has received everything up to a revision read the event log.

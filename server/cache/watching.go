@@ -77,9 +77,9 @@ func (c *Cache) Watchers(storage string) int {
 	return s.watchers.count()
 }
 
-// Interested returns the number of watchers of a storage that see each change of an object with this namespace and name, both of
+// MatchingWatchers returns the number of watchers of a storage that see each change of an object with this namespace and name, both of
 // which may be "". It leaves out watchers that select by other fields, most of which see few changes.
-func (c *Cache) Interested(storage, namespace, name string) (n int) {
+func (c *Cache) MatchingWatchers(storage, namespace, name string) (n int) {
 	s := c.resource(storage)
 	s.mu.Lock()
 	defer s.mu.Unlock()

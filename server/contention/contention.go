@@ -74,9 +74,9 @@ func (l *Queues) Writer(key sqlstore.Key, user string) Writer {
 	return Writer{queues: l, key: key, user: user}
 }
 
-// Try waits until w may attempt its write, or for the end of ctx. pinned means that the client names the
+// Wait waits until w may attempt its write, or for the end of ctx. pinned means that the client names the
 // version it replaces.
-func (w *Writer) Try(ctx context.Context, pinned bool) error {
+func (w *Writer) Wait(ctx context.Context, pinned bool) error {
 	if w.join(pinned) {
 		select {
 		case <-w.ready:
@@ -90,8 +90,8 @@ func (w *Writer) Try(ctx context.Context, pinned bool) error {
 	return nil
 }
 
-// Lost must be called when another write was faster.
-func (w *Writer) Lost() {
+// Conflicted must be called when another write was faster.
+func (w *Writer) Conflicted() {
 	w.lost++
 	w.queues.mu.Lock()
 	defer w.queues.mu.Unlock()
@@ -186,9 +186,9 @@ func (l *Queues) Waiting(key sqlstore.Key) int {
 	return 1 + of.waiting.Len()
 }
 
-// Rest waits for a short random time, which grows with each attempt, so that competing clients do not retry
+// Backoff waits for a short random time, which grows with each attempt, so that competing clients do not retry
 // in step.
-func Rest(ctx context.Context, try int) error {
+func Backoff(ctx context.Context, try int) error {
 	return rest(ctx, time.Millisecond<<min(try, 8))
 }
 

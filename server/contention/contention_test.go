@@ -16,14 +16,14 @@ var key = sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "c"}
 // loser returns a writer that lost its first try.
 func loser(l *contention.Queues) *contention.Writer {
 	w := l.Writer(key, "ann")
-	w.Lost()
+	w.Conflicted()
 	return &w
 }
 
-// try calls Try in a goroutine of its own; the channel receives the result.
+// try calls Wait in a goroutine of its own; the channel receives the result.
 func try(ctx context.Context, w *contention.Writer, pinned bool) <-chan error {
 	may := make(chan error, 1)
-	go func() { may <- w.Try(ctx, pinned) }()
+	go func() { may <- w.Wait(ctx, pinned) }()
 	return may
 }
 
@@ -55,7 +55,7 @@ func TestNobodyIsInTheWay(t *testing.T) {
 	var l contention.Queues
 	for range 3 {
 		w := l.Writer(key, "ann")
-		if err := w.Try(t.Context(), false); err != nil || l.Waiting(key) != 0 {
+		if err := w.Wait(t.Context(), false); err != nil || l.Waiting(key) != 0 {
 			t.Fatal(err, l.Waiting(key))
 		}
 		defer w.Done()
@@ -74,7 +74,7 @@ func TestOrder(t *testing.T) {
 		waits(t, second)
 		third := try(t.Context(), &c, false)
 		waits(t, third)
-		a.Lost()
+		a.Conflicted()
 		goes(t, try(t.Context(), a, false)) // still its turn
 		waits(t, second)
 		other := l.Writer(sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "d"}, "ann")
@@ -130,7 +130,7 @@ func TestATurnEnds(t *testing.T) {
 		waits(t, second)
 		time.Sleep(3 * time.Second)
 		goes(t, second)
-		slow.Lost() // to the other
+		slow.Conflicted() // to the other
 		again := try(t.Context(), slow, false)
 		waits(t, again)
 		late := l.Writer(key, "ann")
@@ -200,7 +200,7 @@ func TestPinned(t *testing.T) {
 			p := l.Writer(key, "ann")
 			goes(t, try(t.Context(), &p, true))
 			p.Done()
-			w.Lost()
+			w.Conflicted()
 			goes(t, try(t.Context(), w, false))
 		}
 		p := l.Writer(key, "ann")
@@ -220,8 +220,8 @@ func TestRests(t *testing.T) {
 		defer w.Done()
 		at := time.Now()
 		for range 100 {
-			w.Lost()
-			goes := w.Try(t.Context(), false)
+			w.Conflicted()
+			goes := w.Wait(t.Context(), false)
 			if goes != nil {
 				t.Fatal(goes)
 			}
@@ -231,7 +231,7 @@ func TestRests(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := w.Try(ctx, false); !errors.Is(err, context.Canceled) {
+		if err := w.Wait(ctx, false); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

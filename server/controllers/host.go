@@ -34,7 +34,7 @@ type Host struct {
 	Moves        reconcile.Moves // of the clock
 	Metrics      *reconcile.Metrics
 	Aggregator   *aggregator.Aggregator
-	Elsewhere    reconcile.Elsewhere
+	Remote       reconcile.RemoteResources
 	AnyNamespace bool // objects may be made in namespaces that are not there
 	Release      release.Version
 }
@@ -58,11 +58,11 @@ func (h *Host) serves(storage string) string {
 	return ""
 }
 
-// settling is base for a controller, or a part of one, that leaves new changes alone for a while unless its
+// debounced is base for a controller, or a part of one, that leaves new changes alone for a while unless its
 // switch was named.
-func (h *Host) settling(c *Config, name, queue string) reconcile.Base {
+func (h *Host) debounced(c *Config, name, queue string) reconcile.Base {
 	b := h.base(queue)
-	b.Settle = c.Settle(name)
+	b.Debounce = c.Debounce(name)
 	return b
 }
 
@@ -72,7 +72,7 @@ type Config struct {
 	// Selection.
 	Runs func(name string) bool
 	// Named reports whether a controller runs, or does the work of a switch, because it was
-	// named, and not because it is on by default; see Settle. Nil: none was.
+	// named, and not because it is on by default; see Debounce. Nil: none was.
 	Named func(name string) bool
 	// ManagerLease is the Lease, as namespace/name, that a kube-controller-manager renews;
 	// see reconcile.Standby. Empty: reconcile.DefaultManagerLease.
@@ -116,27 +116,27 @@ type Config struct {
 	Elections *elections.Config
 }
 
-// settleFor is the delay after a change of a controller that the configuration does not name.
+// debounceFor is the delay after a change of a controller that the configuration does not name.
 // Clients of a server without a kube-controller-manager read back their own writes and
 // expect to find them unchanged, as on a stock server; a second is longer than such a read takes, and
 // short for people. A kube-controller-manager takes as long to notice a change on a
 // busy cluster, and all servers of a store have received it by then.
-const settleFor = time.Second
+const debounceFor = time.Second
 
-// settleLonger are controllers whose objects clients of such a server read later and expect unchanged, as recorded
+// debounceLonger are controllers whose objects clients of such a server read later and expect unchanged, as recorded
 // answers show: the rules of a role, the objects of a terminating namespace and a claim that is being deleted after one
 // second, the Secrets of tokens after three, the ConfigMaps of a namespace after five.
-var settleLonger = map[string]time.Duration{
+var debounceLonger = map[string]time.Duration{
 	"namespace":      5 * time.Second,
 	"pvc-protection": 3 * time.Second, "pv-protection": 3 * time.Second,
 	claims.ClassesSwitch: 3 * time.Second, claims.GroupsSwitch: 3 * time.Second,
 	"serviceaccount-token": 10 * time.Second, "clusterrole-aggregation": 10 * time.Second, "root-ca-cert-publisher": 10 * time.Second,
 }
 
-// Settle returns how long a controller, or a part of one, leaves changes alone: zero if its switch was named.
-func (c *Config) Settle(name string) time.Duration {
+// Debounce returns how long a controller, or a part of one, leaves changes alone: zero if its switch was named.
+func (c *Config) Debounce(name string) time.Duration {
 	if c.Named != nil && c.Named(name) {
 		return 0
 	}
-	return max(settleFor, settleLonger[name])
+	return max(debounceFor, debounceLonger[name])
 }

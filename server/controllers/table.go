@@ -43,8 +43,8 @@ type run func(ctx context.Context) error
 var all = []controller{
 	{name: "namespaces", switches: []string{"namespace"}, build: func(h *Host, c *Config) run {
 		n := &namespaces.Controller{
-			Base: h.settling(c, "namespace", "namespace"), Catalogue: h.Catalogue, Follow: h.Follow,
-			Workers: c.NamespaceWorkers, Ordered: c.PodsFirst, AnyNamespace: h.AnyNamespace, Elsewhere: h.Elsewhere,
+			Base: h.debounced(c, "namespace", "namespace"), Catalogue: h.Catalogue, Follow: h.Follow,
+			Workers: c.NamespaceWorkers, Ordered: c.PodsFirst, AnyNamespace: h.AnyNamespace, Remote: h.Remote,
 		}
 		n.Retry = c.NamespaceInterval
 		return n.Run
@@ -96,8 +96,8 @@ var all = []controller{
 	}},
 	{name: "bootstraptokens", switches: []string{"tokencleaner", "bootstrapsigner"}, build: bootstrapTokens},
 	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h *Host, c *Config) run {
-		a := &aggregation.Controller{Base: h.settling(c, "clusterrole-aggregation", "ClusterRoleAggregator")}
-		if a.Settle > 0 {
+		a := &aggregation.Controller{Base: h.debounced(c, "clusterrole-aggregation", "ClusterRoleAggregator")}
+		if a.Debounce > 0 {
 			a.Skip = aggregation.OwnRole // which count as if they were filled, and are shown as a stock server shows them
 		}
 		return a.Run
@@ -106,60 +106,60 @@ var all = []controller{
 		if c.Authority == nil {
 			return nil
 		}
-		return (&accounts.RootCA{Base: h.settling(c, "root-ca-cert-publisher", "root_ca_cert_publisher"), Authority: reconcile.Authority{Read: c.Authority}}).Run
+		return (&accounts.RootCA{Base: h.debounced(c, "root-ca-cert-publisher", "root_ca_cert_publisher"), Authority: reconcile.Authority{Read: c.Authority}}).Run
 	}},
 	{name: "accounttokens", switches: []string{"serviceaccount-token"}, build: func(h *Host, c *Config) run {
 		if c.Authority == nil || c.IssueForSecret == nil {
 			return nil
 		}
 		return (&accounts.Tokens{
-			Base: h.settling(c, "serviceaccount-token", "serviceaccount_tokens_secret"), Authority: reconcile.Authority{Read: c.Authority}, Issue: c.IssueForSecret,
+			Base: h.debounced(c, "serviceaccount-token", "serviceaccount_tokens_secret"), Authority: reconcile.Authority{Read: c.Authority}, Issue: c.IssueForSecret,
 		}).Run
 	}},
 	{name: "garbagecollector", switches: []string{"garbagecollector"}, build: func(h *Host, c *Config) run {
 		return (&garbage.Collector{
-			Base: h.settling(c, "garbagecollector", "garbage_collector_attempt_to_delete"), Catalogue: h.Catalogue, Elsewhere: h.Elsewhere, Workers: c.GarbageWorkers,
+			Base: h.debounced(c, "garbagecollector", "garbage_collector_attempt_to_delete"), Catalogue: h.Catalogue, Remote: h.Remote, Workers: c.GarbageWorkers,
 			Orphans: h.Metrics.Of("garbage_collector_attempt_to_orphan"), Changes: h.Metrics.Of("garbage_collector_graph_changes"),
 		}).Run
 	}},
 	{name: "resourcequotas", switches: []string{"resourcequota"}, build: func(h *Host, c *Config) run {
 		return (&quotas.Controller{
-			Base: h.settling(c, "resourcequota", "resourcequota_primary"), Catalogue: h.Catalogue, Elsewhere: h.Elsewhere,
+			Base: h.debounced(c, "resourcequota", "resourcequota_primary"), Catalogue: h.Catalogue, Remote: h.Remote,
 			Every: c.QuotaInterval, Priority: h.Metrics.Of("resourcequota_priority"),
 		}).Run
 	}},
 	{name: "ttlafterfinished", switches: []string{"ttl-after-finished"}, build: func(h *Host, c *Config) run {
-		return (&workloads.FinishedJobs{Base: h.settling(c, "ttl-after-finished", "ttl_jobs_to_delete")}).Run
+		return (&workloads.FinishedJobs{Base: h.debounced(c, "ttl-after-finished", "ttl_jobs_to_delete")}).Run
 	}},
 	{name: "csrcleaner", switches: []string{"csrcleaner"}, build: func(h *Host, _ *Config) run { return (&certificates.Cleaner{Base: h.base("")}).Run }},
 	{name: "podgc", switches: []string{"podgc"}, build: func(h *Host, c *Config) run {
 		return (&workloads.Pods{Base: h.base("orphaned_pods_nodes"), Keep: c.TerminatedPods}).Run
 	}},
 	{name: "pvprotection", switches: []string{"pv-protection"}, build: func(h *Host, c *Config) run {
-		return (&claims.Volumes{Base: h.settling(c, "pv-protection", "pvprotection")}).Run
+		return (&claims.Volumes{Base: h.debounced(c, "pv-protection", "pvprotection")}).Run
 	}},
 	{name: "pvcprotection", switches: []string{"pvc-protection"}, build: func(h *Host, c *Config) run {
-		return claims.Claims(h.settling(c, "pvc-protection", "pvcprotection")).Run
+		return claims.Claims(h.debounced(c, "pvc-protection", "pvcprotection")).Run
 	}},
 	{name: "vacprotection", switches: []string{claims.ClassesSwitch}, build: func(h *Host, c *Config) run {
 		served := h.serves(claims.ClassesStorage)
 		if served == "" || !h.Release.Has(release.KindRules133) {
 			return nil
 		}
-		return claims.Classes(h.settling(c, claims.ClassesSwitch, "vacprotection"), served).Run
+		return claims.Classes(h.debounced(c, claims.ClassesSwitch, "vacprotection"), served).Run
 	}},
 	{name: "podgroupprotection", switches: []string{claims.GroupsSwitch}, build: func(h *Host, c *Config) run {
 		served := h.serves(claims.GroupsStorage)
 		if served == "" {
 			return nil
 		}
-		return claims.Groups(h.settling(c, claims.GroupsSwitch, "podgroup-protection"), served).Run
+		return claims.Groups(h.debounced(c, claims.GroupsSwitch, "podgroup-protection"), served).Run
 	}},
 	{name: "storageversiongc", switches: []string{storageversions.CollectorSwitch}, build: func(h *Host, c *Config) run {
 		if c.Host == "" || !c.StorageVersions {
 			return nil
 		}
-		return (&storageversions.Collector{Base: h.settling(c, storageversions.CollectorSwitch, "storage_version_garbage_collector_storageversions")}).Run
+		return (&storageversions.Collector{Base: h.debounced(c, storageversions.CollectorSwitch, "storage_version_garbage_collector_storageversions")}).Run
 	}},
 	{name: "storageversionmigrator", switches: []string{migrations.Switch}, build: func(h *Host, _ *Config) run {
 		if r := h.Catalogue.ByStorage(migrations.Storage); r == nil || r.Off {

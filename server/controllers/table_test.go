@@ -25,7 +25,7 @@ import (
 
 func host(c *controllertest.Cluster) controllers.Host {
 	return controllers.Host{
-		API: c, Cache: c.Cache, Catalogue: c.Catalogue, Authorizer: authx.Masters{}, Log: controllertest.Quiet, Clock: time.Now, Metrics: reconcile.NewMetrics(time.Now),
+		API: c, Cache: c.Cache, Catalogue: c.Catalogue, Authorizer: authx.SystemMasters{}, Log: controllertest.DiscardLog, Clock: time.Now, Metrics: reconcile.NewMetrics(time.Now),
 		Aggregator: aggregator.New(aggregator.Config{Cache: c.Cache}),
 	}
 }
@@ -134,11 +134,11 @@ func TestWhatSettles(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := controllers.Config{Runs: s.Runs, Named: s.Named}
-		if got := c.Settle("namespace"); got > 0 != want {
+		if got := c.Debounce("namespace"); got > 0 != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if c := (controllers.Config{}); c.Settle("namespace") == 0 {
+	if c := (controllers.Config{}); c.Debounce("namespace") == 0 {
 		t.Error("without a selection nothing settles")
 	}
 }

@@ -36,8 +36,8 @@ const (
 	// restAs is the pause of the loop after following definitions, as a multiple of the
 	// duration.
 	restAs = 10
-	// mostRest bounds that, for readers of the catalogue that do not call Follow.
-	mostRest = 100 * time.Millisecond
+	// maxRest bounds that, for readers of the catalogue that do not call Follow.
+	maxRest = 100 * time.Millisecond
 	// unreadRest is the pause of the loop after an unreadable definition.
 	unreadRest = 5 * time.Second
 )
@@ -50,7 +50,7 @@ type Follower struct {
 	log       *slog.Logger
 	cache     *cache.Cache
 	follower  *follow.Follower
-	kept      *custom.Kept
+	kept      *custom.SchemaCache
 	live      atomic.Bool // the initial definitions are known
 	reader    *Reader
 	release   release.Version
@@ -85,7 +85,7 @@ func (s *served) text(name string) []byte { return schemaText(s.item.Load().Peek
 func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensionsv1.CustomResourceDefinition) custom.Converter, log *slog.Logger) *Follower {
 	f := &Follower{
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
-		known: map[string]*served{}, set: map[string]*served{}, kept: custom.NewKept(), reader: &Reader{},
+		known: map[string]*served{}, set: map[string]*served{}, kept: custom.NewSchemaCache(), reader: &Reader{},
 	}
 	if len(f.builtin) > 0 {
 		f.release = f.builtin[0].Release
@@ -155,7 +155,7 @@ func (f *Follower) run(ctx context.Context) {
 		// Setting a catalogue of thousands takes some milliseconds, so definitions that come one after the
 		// other are set together. A request for a custom resource follows them by itself. Watches that are to
 		// end wait for that, or for the end of this rest.
-		rest := time.NewTimer(min(restAs*time.Since(began), mostRest))
+		rest := time.NewTimer(min(restAs*time.Since(began), maxRest))
 		select {
 		case <-ctx.Done():
 			rest.Stop()
@@ -247,7 +247,7 @@ func (f *Follower) take(item *cache.Item) {
 	f.known[item.Name] = now
 	f.stale.Store(true)
 	if f.live.Load() && item.Size() >= largeDefinition {
-		f.kept.Ahead(now.Served()...)
+		f.kept.Precompile(now.Served()...)
 	}
 }
 

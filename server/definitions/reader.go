@@ -10,20 +10,20 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// readingsKept bounds the cached readings: followers read a definition soon after one another.
-const readingsKept = 32
+// parsedKept bounds the cached definitions: followers read a definition soon after one another.
+const parsedKept = 32
 
 // Reader reads definitions for all their followers, usually each state of one once: skipping 160 KB of text
 // takes longer than processing the rest. It is safe for concurrent use; the zero Reader is ready, and a nil
 // one reads each time.
 type Reader struct {
 	mu   sync.Mutex
-	of   [readingsKept]*reading // the newest somewhere among them
+	of   [parsedKept]*parsedDefinition // the newest somewhere among them
 	next int
 }
 
-// reading is one state of a definition.
-type reading struct {
+// parsedDefinition is one state of a definition.
+type parsedDefinition struct {
 	name     string
 	revision int64
 
@@ -33,7 +33,7 @@ type reading struct {
 	err     error
 }
 
-// errUnread is the error of a reading that panicked, as it does if the cache cannot read the item.
+// errUnread is the error of a definition whose parsing panicked, as it does if the cache cannot read the item.
 var errUnread = errors.New("the definition was not read")
 
 // Read is Read for an item of the cache. The result is shared, and must not be changed.
@@ -52,8 +52,8 @@ func (r *Reader) Read(c json.Codec, item *cache.Item) (*apiextensionsv1.CustomRe
 	return one.crd, one.digests, one.err
 }
 
-// reading returns the reading of an item in progress, or starts one.
-func (r *Reader) reading(item *cache.Item) *reading {
+// reading returns the definition of an item that is being parsed, or starts one.
+func (r *Reader) reading(item *cache.Item) *parsedDefinition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range r.of {
@@ -61,8 +61,8 @@ func (r *Reader) reading(item *cache.Item) *reading {
 			return one
 		}
 	}
-	one := &reading{name: item.Name, revision: item.Revision}
+	one := &parsedDefinition{name: item.Name, revision: item.Revision}
 	r.of[r.next] = one
-	r.next = (r.next + 1) % readingsKept
+	r.next = (r.next + 1) % parsedKept
 	return one
 }

@@ -38,12 +38,12 @@ import (
 
 const standardIssuer = "https://kubernetes.default.svc"
 
-// mostInMemory limits the size of the default store.
-const mostInMemory = 1 << 30
+// maxInMemory limits the size of the default store.
+const maxInMemory = 1 << 30
 
 // inMemory opens a store in memory.
 func inMemory(context.Context) (sqlstore.Driver, error) {
-	return memory.New(memory.Config{MaxBytes: mostInMemory}).Open(), nil
+	return memory.New(memory.Config{MaxBytes: maxInMemory}).Open(), nil
 }
 
 // build makes the server.
@@ -84,7 +84,7 @@ func (c *ControlPlane) build() error {
 		Controllers: run, ShutdownGrace: o.Grace, Log: o.Log, Release: chosen.Version, Version: o.version(chosen), Clock: time.Now,
 		MaxObjectBytes: o.MaxObjectBytes,
 	}
-	cfg.Usual(o.services())
+	cfg.SetDefaults(o.services())
 	storing := sqlstore.Config{Retention: o.Retention, Log: o.Log}
 	if o.ConfigureStore != nil {
 		o.ConfigureStore(&storing)
@@ -162,7 +162,7 @@ func (o *Options) authorize(cfg *server.Config) error {
 		return err
 	}
 	roles := usual.RBAC(o.Log)
-	chain := authx.AuthorizerChain{authx.Masters{}}
+	chain := authx.AuthorizerChain{authx.SystemMasters{}}
 	if o.Authorizer != nil {
 		chain = append(chain, o.Authorizer)
 	} else {

@@ -159,7 +159,7 @@ func (c *crowd) goes(name string) {
 func (c *crowd) over(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.places[name].Over()
+	return c.places[name].TurnEnded()
 }
 
 // refused returns the errors of the requests that were not let in.
@@ -239,7 +239,7 @@ func TestGateReturns(t *testing.T) {
 // TestGateShare: one user never has the whole room, and a large request is not overtaken forever.
 func TestGateShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, fair.Limits{Places: 100, Room: 40, Share: 20})
+		c := newCrowd(t, fair.Limits{Places: 100, Weight: 40, KeyWeight: 20})
 		c.comes(t.Context(), "a", "a1", 20)
 		c.comes(t.Context(), "a", "a2", 1)
 		c.want("a1")
@@ -263,7 +263,7 @@ func TestGateShare(t *testing.T) {
 // TestGateLeavesRoom: three users with many requests leave room for others.
 func TestGateLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, fair.Limits{Places: 100, Room: 24, Share: 8})
+		c := newCrowd(t, fair.Limits{Places: 100, Weight: 24, KeyWeight: 8})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
@@ -285,7 +285,7 @@ func TestGateLeavesRoom(t *testing.T) {
 // TestGateGivenUp: a request that has ended takes no turn, and does not stand in the way of one that fits.
 func TestGateGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, fair.Limits{Places: 2, Room: 10})
+		c := newCrowd(t, fair.Limits{Places: 2, Weight: 10})
 		c.comes(t.Context(), "a", "a1", 5)
 		ctx, cancel := context.WithCancel(t.Context())
 		c.comes(ctx, "b", "b1", 9)
@@ -309,7 +309,7 @@ func TestGateTurnsEnd(t *testing.T) {
 		var open atomic.Int64
 		open.Store(1)
 		var rested []time.Duration
-		c := newCrowd(t, fair.Limits{Open: func() int { return int(open.Load()) }, Turn: 2 * time.Second, Room: 2, Rest: func(took time.Duration) time.Duration {
+		c := newCrowd(t, fair.Limits{Open: func() int { return int(open.Load()) }, Turn: 2 * time.Second, Weight: 2, Pause: func(took time.Duration) time.Duration {
 			rested = append(rested, took)
 			return time.Second
 		}})
@@ -349,18 +349,18 @@ func TestGateTurnsEnd(t *testing.T) {
 	})
 }
 
-// wantedEvery is how often a gate calls the functions of WhileWanted.
-const wantedEvery = time.Second
+// contentionEvery is how often a gate calls the functions of OnContention.
+const contentionEvery = time.Second
 
 // TestGateWanted: who has room hears that others wait for it, until it leaves, and not of those who wait for their own share.
 func TestGateWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, fair.Limits{Places: 100, Room: 4, Share: 2})
+		c := newCrowd(t, fair.Limits{Places: 100, Weight: 4, KeyWeight: 2})
 		c.comes(t.Context(), "a", "a1", 2)
 		c.comes(t.Context(), "b", "b1", 2)
 		var first, second atomic.Int64
-		c.places["a1"].WhileWanted(func() { first.Add(1) })
-		c.places["b1"].WhileWanted(func() { second.Add(1) })
+		c.places["a1"].OnContention(func() { first.Add(1) })
+		c.places["b1"].OnContention(func() { second.Add(1) })
 		heard := func(want int64) {
 			t.Helper()
 			if a, b := first.Load(), second.Load(); a != want || b != want {
@@ -368,11 +368,11 @@ func TestGateWanted(t *testing.T) {
 			}
 		}
 		c.comes(t.Context(), "a", "a2", 2)
-		time.Sleep(time.Minute + wantedEvery/2)
+		time.Sleep(time.Minute + contentionEvery/2)
 		c.want("a1", "b1")
 		heard(0)
 		c.comes(t.Context(), "c", "c1", 1)
-		time.Sleep(3 * wantedEvery)
+		time.Sleep(3 * contentionEvery)
 		heard(3)
 		c.goes("b1")
 		time.Sleep(time.Minute)
@@ -389,7 +389,7 @@ func TestGateWanted(t *testing.T) {
 // TestTryEnter: a request that does not wait is let in if there is a place for it, and overtakes none that waits.
 func TestTryEnter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, fair.Limits{Places: 2, Room: 4})
+		c := newCrowd(t, fair.Limits{Places: 2, Weight: 4})
 		first, ok := c.gate.TryEnter("a", 3)
 		if !ok {
 			t.Fatal("it is not let in")
@@ -412,12 +412,12 @@ func TestTryEnter(t *testing.T) {
 func TestNoGate(t *testing.T) {
 	var g *fair.Gate
 	p, err := g.Enter(t.Context(), "a", 1<<40)
-	if err != nil || p.Over() {
-		t.Error(err, p.Over())
+	if err != nil || p.TurnEnded() {
+		t.Error(err, p.TurnEnded())
 	}
-	p.WhileWanted(func() { t.Error("nothing waits") })
+	p.OnContention(func() { t.Error("nothing waits") })
 	p.Leave()
-	if p, ok := g.TryEnter("a", 1<<40); !ok || p.Over() {
-		t.Error(ok, p.Over())
+	if p, ok := g.TryEnter("a", 1<<40); !ok || p.TurnEnded() {
+		t.Error(ok, p.TurnEnded())
 	}
 }

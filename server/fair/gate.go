@@ -15,11 +15,11 @@ type Limits struct {
 	// Turn is the longest time for which a request keeps its place: then the next one has its turn, though
 	// the first continues, and keeps its room. 0: until it leaves.
 	Turn time.Duration
-	// Rest returns for how long a place stays empty after a turn; it may be nil.
-	Rest func(turn time.Duration) time.Duration
-	// Room bounds the total weight of admitted requests, and Share that of one key. 0: no bound. With both, a key that has some
+	// Pause returns for how long a place stays empty after a turn; it may be nil.
+	Pause func(turn time.Duration) time.Duration
+	// Weight bounds the total weight of admitted requests, and KeyWeight that of one key. 0: no bound. With both, a key that has some
 	// room gets more only if at least as much as it then has stays free: few keys cannot take all room with many requests.
-	Room, Share int64
+	Weight, KeyWeight int64
 	// Free is the weight below which requests are admitted at once, without a turn.
 	Free int64
 }
@@ -28,17 +28,17 @@ type Limits struct {
 type Gate struct {
 	limits Limits
 
-	mu     sync.Mutex
-	places int // taken places
-	room   int64
-	shares map[string]int64 // weight in use, by key
-	queue  Queue[string, *Place]
-	wanted map[*Place]func() // of places with WhileWanted
-	timer  *time.Timer       // until these functions are called; nil: nothing waits
+	mu        sync.Mutex
+	places    int // taken places
+	room      int64
+	shares    map[string]int64 // weight in use, by key
+	queue     Queue[string, *Place]
+	contended map[*Place]func() // of places with OnContention
+	timer     *time.Timer       // until these functions are called; nil: nothing waits
 }
 
-// wantedEvery is the time between two calls of a function given to WhileWanted.
-const wantedEvery = time.Second
+// contentionEvery is the time between two calls of a function given to OnContention.
+const contentionEvery = time.Second
 
 // Place is the place of an admitted request. A nil Place is valid, and belongs to a request that needed none.
 type Place struct {
@@ -101,8 +101,8 @@ func (g *Gate) TryEnter(key string, weight int64) (p *Place, ok bool) {
 }
 
 func (g *Gate) newPlace(key string, weight int64) *Place {
-	if g.limits.Share > 0 {
-		weight = min(weight, g.limits.Share)
+	if g.limits.KeyWeight > 0 {
+		weight = min(weight, g.limits.KeyWeight)
 	}
 	return &Place{gate: g, key: key, weight: weight}
 }
@@ -113,13 +113,13 @@ func (g *Gate) letAtOnce(p *Place) bool {
 		return false
 	}
 	g.queue.Serve(p.key)
-	g.let(p)
+	g.admitOne(p)
 	return true
 }
 
-// WhileWanted makes the gate call f about once a second while the next request waits for room that others have, and p has
+// OnContention makes the gate call f about once a second while the next request waits for room that others have, and p has
 // some. The gate calls it never again once Leave has returned. f must not wait, and not call p or the gate.
-func (p *Place) WhileWanted(f func()) {
+func (p *Place) OnContention(f func()) {
 	if p == nil || p.weight == 0 {
 		return
 	}
@@ -128,26 +128,26 @@ func (p *Place) WhileWanted(f func()) {
 	if p.left.Load() {
 		return
 	}
-	if p.gate.wanted == nil {
-		p.gate.wanted = map[*Place]func(){}
+	if p.gate.contended == nil {
+		p.gate.contended = map[*Place]func(){}
 	}
-	p.gate.wanted[p] = f
+	p.gate.contended[p] = f
 	p.gate.watch()
 }
 
 // watch starts the timer, if there is a function to be called and something waits.
 func (g *Gate) watch() {
-	if g.timer == nil && len(g.wanted) > 0 && g.queue.Len() > 0 {
-		g.timer = time.AfterFunc(wantedEvery, g.want)
+	if g.timer == nil && len(g.contended) > 0 && g.queue.Len() > 0 {
+		g.timer = time.AfterFunc(contentionEvery, g.notifyContention)
 	}
 }
 
-// want calls the functions of WhileWanted, if the next request waits for room.
-func (g *Gate) want() {
+// notifyContention calls the functions of OnContention, if the next request waits for room.
+func (g *Gate) notifyContention() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, p, ok := g.queue.Peek(g.may); ok && !g.fits(p) {
-		for _, f := range g.wanted {
+		for _, f := range g.contended {
 			f()
 		}
 	}
@@ -155,8 +155,8 @@ func (g *Gate) want() {
 	g.watch()
 }
 
-// Over reports whether the turn has ended because it took too long.
-func (p *Place) Over() bool { return p != nil && p.over.Load() }
+// TurnEnded reports whether the turn has ended because it took too long.
+func (p *Place) TurnEnded() bool { return p != nil && p.over.Load() }
 
 // Leave releases the place. Repeated calls do nothing.
 func (p *Place) Leave() {
@@ -171,7 +171,7 @@ func (p *Place) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if p.weight > 0 {
-		delete(g.wanted, p)
+		delete(g.contended, p)
 		g.room -= p.weight
 		if g.shares[p.key] -= p.weight; g.shares[p.key] == 0 {
 			delete(g.shares, p.key)
@@ -185,7 +185,7 @@ func (p *Place) end() {
 	if p.over.Swap(true) {
 		return
 	}
-	if rest := p.gate.limits.Rest; rest != nil {
+	if rest := p.gate.limits.Pause; rest != nil {
 		if d := rest(time.Since(p.began)); d > 0 {
 			time.AfterFunc(d, p.gate.next)
 			return
@@ -213,14 +213,14 @@ func (g *Gate) open() int {
 // may reports whether a key may have the room of a further request.
 func (g *Gate) may(key string, p *Place) bool {
 	l, had := g.limits, g.shares[key]
-	if l.Share == 0 || had == 0 {
+	if l.KeyWeight == 0 || had == 0 {
 		return true // a weight is at most a share
 	}
 	has := had + p.weight
-	return has <= l.Share && (l.Room == 0 || has <= l.Room-g.room-p.weight)
+	return has <= l.KeyWeight && (l.Weight == 0 || has <= l.Weight-g.room-p.weight)
 }
 
-func (g *Gate) fits(p *Place) bool { return g.limits.Room == 0 || g.room+p.weight <= g.limits.Room }
+func (g *Gate) fits(p *Place) bool { return g.limits.Weight == 0 || g.room+p.weight <= g.limits.Weight }
 
 // admit admits as many requests as it can: it skips keys that may have no more room. If the next one is
 // too large for the remaining room, no other overtakes it.
@@ -233,13 +233,13 @@ func (g *Gate) admit() {
 			return
 		}
 		_, p, _ := g.queue.Next(g.may)
-		g.let(p)
+		g.admitOne(p)
 		close(p.in)
 	}
 }
 
-// let gives p a turn, and its room.
-func (g *Gate) let(p *Place) {
+// admitOne gives p a turn, and its room.
+func (g *Gate) admitOne(p *Place) {
 	g.places++
 	if p.weight > 0 {
 		g.room += p.weight

@@ -36,8 +36,8 @@ type Audited struct {
 // lines limits log lines about events, whose number clients choose.
 type lines struct{ kept, lacks ratelog.Line }
 
-// trail collects the audit event of a request.
-type trail struct {
+// auditTrail collects the audit event of a request.
+type auditTrail struct {
 	auditor *audit.Auditor
 	forms   Audited
 	scope   *request.Scope
@@ -56,23 +56,23 @@ type trail struct {
 	hijacked bool // the handler has taken the connection for another protocol
 }
 
-var _ request.Auditor = (*trail)(nil)
+var _ request.Auditor = (*auditTrail)(nil)
 
-func (t *trail) RequestObject(obj runtime.Object) {
+func (t *auditTrail) RequestObject(obj runtime.Object) {
 	if t.record != nil {
 		t.record.RequestObject(obj, t.forms.Encode)
 	}
 }
 
-func (t *trail) WantsRequest() bool { return t.record != nil && t.record.WantsRequest() }
+func (t *auditTrail) WantsRequest() bool { return t.record != nil && t.record.WantsRequest() }
 
-func (t *trail) RequestPatch(data []byte) {
+func (t *auditTrail) RequestPatch(data []byte) {
 	if t.record != nil {
 		t.record.RequestPatch(data)
 	}
 }
 
-func (t *trail) ResponseStatus(st *metav1.Status) {
+func (t *auditTrail) ResponseStatus(st *metav1.Status) {
 	t.stated = true
 	t.drop()
 	if t.record != nil {
@@ -82,7 +82,7 @@ func (t *trail) ResponseStatus(st *metav1.Status) {
 	t.status = st
 }
 
-func (t *trail) Kept(annotation string) {
+func (t *auditTrail) Kept(annotation string) {
 	if t.record != nil && t.record.Level() == audit.None {
 		return
 	}
@@ -91,16 +91,16 @@ func (t *trail) Kept(annotation string) {
 }
 
 // Shows implements request.Auditor: annotations must not show what the policy keeps out of the audit log.
-func (t *trail) Shows(at *authx.Attributes) {
+func (t *auditTrail) Shows(at *authx.Attributes) {
 	t.hidden = t.hidden || t.auditor.Policy.For(at).Level != audit.RequestResponse
 }
 
 // keep keeps a piece of the answer, if there is room.
-func (t *trail) keep(p []byte) {
+func (t *auditTrail) keep(p []byte) {
 	if t.stated || t.hidden || t.tooLong {
 		return
 	}
-	if len(t.body)+len(p) > t.auditor.Largest() || !t.auditor.Hold(len(p)) {
+	if len(t.body)+len(p) > t.auditor.Largest() || !t.auditor.Reserve(len(p)) {
 		t.tooLong = true
 		t.drop()
 		return
@@ -109,13 +109,13 @@ func (t *trail) keep(p []byte) {
 }
 
 // drop drops the kept answer, and objects made of it.
-func (t *trail) drop() {
+func (t *auditTrail) drop() {
 	t.auditor.Release(len(t.body) + t.made)
 	t.body, t.made = nil, 0
 }
 
 // begin evaluates the policy for the request.
-func (t *trail) begin(r *http.Request) {
+func (t *auditTrail) begin(r *http.Request) {
 	i := t.scope.Info
 	t.record = t.auditor.Begin(r, t.scope.ID, r.URL.RequestURI(), &authx.Attributes{
 		User: t.scope.User, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version, Resource: i.Resource,
@@ -127,7 +127,7 @@ func (t *trail) begin(r *http.Request) {
 }
 
 // reach records a stage of the answer, when it is too late to refuse the request.
-func (t *trail) reach(s audit.Stage, code int) {
+func (t *auditTrail) reach(s audit.Stage, code int) {
 	if t.scope.Actor != nil {
 		t.record.Impersonate(t.scope.User, t.scope.Constraint)
 	}
@@ -145,12 +145,12 @@ func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s := request.From(r.Context())
-			t := &trail{auditor: a, forms: forms, scope: s, log: log, lines: limits}
+			t := &auditTrail{auditor: a, forms: forms, scope: s, log: log, lines: limits}
 			s.Audit = t
 			rec := recorderOf(w)
 			defer func() {
-				if s.Outlives() {
-					t.outlive(rec)
+				if s.IsDetached() {
+					t.detach(rec)
 					return
 				}
 				p := recover()
@@ -169,8 +169,8 @@ func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
 	}
 }
 
-// outlive records the end of an answer that goes on without its handler.
-func (t *trail) outlive(rec *Recorder) {
+// detach records the end of an answer that goes on without its handler.
+func (t *auditTrail) detach(rec *Recorder) {
 	if t.record.Level() == audit.None {
 		return
 	}
@@ -178,13 +178,13 @@ func (t *trail) outlive(rec *Recorder) {
 }
 
 // unknown records a request without an authenticated user.
-func (t *trail) unknown(r *http.Request, code int) {
+func (t *auditTrail) unknown(r *http.Request, code int) {
 	t.begin(r)
 	t.reach(audit.ResponseStarted, code)
 }
 
 // end records how a request ended.
-func (t *trail) end(w http.ResponseWriter, code int, p any) {
+func (t *auditTrail) end(w http.ResponseWriter, code int, p any) {
 	if t.record.Level() == audit.None {
 		return
 	}
@@ -224,8 +224,8 @@ const (
 
 // room reserves room for n more bytes that are made of the answer; drop returns it. Without room the event has no object, and
 // an annotation states so.
-func (t *trail) room(n int) bool {
-	if !t.auditor.Hold(n) {
+func (t *auditTrail) room(n int) bool {
+	if !t.auditor.Reserve(n) {
 		t.record.Truncated()
 		return false
 	}
@@ -235,7 +235,7 @@ func (t *trail) room(n int) bool {
 
 // answered records the object of the answer. JSON is recorded as sent and needs no further room; an answer in another form is
 // converted, which needs room of its own.
-func (t *trail) answered(h http.Header) {
+func (t *auditTrail) answered(h http.Header) {
 	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
 		return
@@ -259,7 +259,7 @@ func (t *trail) answered(h http.Header) {
 }
 
 // converted makes JSON of an answer in another form. It returns nil if the answer cannot be recorded.
-func (t *trail) converted(mediaType string, body []byte) []byte {
+func (t *auditTrail) converted(mediaType string, body []byte) []byte {
 	if t.forms.JSON == nil {
 		return nil
 	}
@@ -284,7 +284,7 @@ func (t *trail) converted(mediaType string, body []byte) []byte {
 }
 
 // start records that a long answer has begun, once.
-func (t *trail) start(code int) {
+func (t *auditTrail) start(code int) {
 	if !t.started {
 		t.started = true
 		t.reach(audit.ResponseStarted, code)
@@ -299,7 +299,7 @@ func AuditReceived(a *audit.Auditor) Filter {
 			return next
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			t, ok := request.From(r.Context()).Audit.(*trail)
+			t, ok := request.From(r.Context()).Audit.(*auditTrail)
 			if !ok {
 				next.ServeHTTP(w, r)
 				return
@@ -316,25 +316,25 @@ func AuditReceived(a *audit.Auditor) Filter {
 				return
 			}
 			if long := LongRunning(t.scope.Info); long || t.record.WantsResponse() && t.forms.Objects != nil && t.forms.Objects(t.scope.Info) {
-				w = &tap{ResponseWriter: w, trail: t, long: long}
+				w = &recordingWriter{ResponseWriter: w, trail: t, long: long}
 			}
 			next.ServeHTTP(w, r)
 		})
 	}
 }
 
-// tap records an answer that passes.
-type tap struct {
+// recordingWriter records an answer that passes.
+type recordingWriter struct {
 	http.ResponseWriter
-	trail *trail
+	trail *auditTrail
 	long  bool
 }
 
 // Unwrap serves http.ResponseController.
-func (w *tap) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *recordingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *tap) WriteHeader(code int) {
+func (w *recordingWriter) WriteHeader(code int) {
 	if w.long && (code >= 200 || code == http.StatusSwitchingProtocols) {
 		w.trail.start(code)
 	}
@@ -342,7 +342,7 @@ func (w *tap) WriteHeader(code int) {
 }
 
 // Hijack serves http.ResponseController: the connection changes to another protocol.
-func (w *tap) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *recordingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.long {
 		w.trail.hijacked = true
 		w.trail.start(http.StatusSwitchingProtocols)
@@ -351,7 +351,7 @@ func (w *tap) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // Write implements io.Writer.
-func (w *tap) Write(p []byte) (int, error) {
+func (w *recordingWriter) Write(p []byte) (int, error) {
 	if w.long {
 		w.trail.start(http.StatusOK)
 	} else {

@@ -148,7 +148,7 @@ func TestAuditConversion(t *testing.T) {
 		a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{sink}, Metrics: audit.NewMetrics(), Clock: time.Now}
 		const size = 1 << 20
 		forms := filters.Audited{Objects: func(*request.Info) bool { return true }, JSON: func(_ string, body []byte) ([]byte, error) {
-			if len(body) != size || a.Hold(audit.MaxHeld-16*size) {
+			if len(body) != size || a.Reserve(audit.MaxHeld-16*size) {
 				t.Errorf("%s: %d bytes are read, and their values do not count", name, len(body))
 			}
 			return []byte(`{"as":"json"}`), tc.err
@@ -163,7 +163,7 @@ func TestAuditConversion(t *testing.T) {
 		if strings.Count(sink.all, tc.event) != 2 || strings.Contains(sink.all, tc.lacks) || strings.Count(logged.String(), "lacks its response object") != tc.logged {
 			t.Errorf("%s: %s\n%s", name, sink.all, logged)
 		}
-		if !a.Hold(audit.MaxHeld) {
+		if !a.Reserve(audit.MaxHeld) {
 			t.Errorf("%s: room is not given back", name)
 		}
 	}
@@ -203,7 +203,7 @@ func TestAuditRoom(t *testing.T) {
 				return []byte(`{"as":"json from another form"}`), nil
 			}}
 			taken := audit.MaxHeld - tc.room + short
-			if !a.Hold(taken) {
+			if !a.Reserve(taken) {
 				t.Fatal("there is no room to begin with")
 			}
 			serve(httptest.NewRequest("GET", "/api/v1/pods", nil), func(w http.ResponseWriter, _ *http.Request) {
@@ -215,7 +215,7 @@ func TestAuditRoom(t *testing.T) {
 			if recorded != (short == 0) || marked != (short == 1) {
 				t.Errorf("%s with room for %d bytes but %d: recorded %t, truncated %t", name, tc.room, short, recorded, marked)
 			}
-			if !a.Hold(audit.MaxHeld-taken) || a.Hold(1) {
+			if !a.Reserve(audit.MaxHeld-taken) || a.Reserve(1) {
 				t.Errorf("%s: the room that it took is not given back", name)
 			}
 		}

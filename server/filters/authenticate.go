@@ -76,8 +76,8 @@ func authenticated(a authx.Authenticator, measure MeasureAuthentication, log *sl
 	}
 	s := request.From(r.Context())
 	s.User = who.Identity
-	if who.Stands != nil && s.Info != nil && LongRunning(s.Info) {
-		s.Stand = append(s.Stand, who.Stands)
+	if who.StillValid != nil && s.Info != nil && LongRunning(s.Info) {
+		s.Stand = append(s.Stand, who.StillValid)
 	}
 	return true
 }

@@ -50,8 +50,8 @@ func Starting(started <-chan struct{}, health http.Handler, serves func(path str
 	}
 }
 
-// WentBack refuses requests while memory has objects that the database lacks. Health checks and metrics go on.
-func WentBack(now func() bool, serves func(path string) bool, refuse http.HandlerFunc) Filter {
+// Rewound refuses requests while memory has objects that the database lacks. Health checks and metrics go on.
+func Rewound(now func() bool, serves func(path string) bool, refuse http.HandlerFunc) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if now() && !serves(r.URL.Path) {
@@ -63,9 +63,9 @@ func WentBack(now func() bool, serves func(path string) bool, refuse http.Handle
 	}
 }
 
-// Leaving refuses requests once leaving is closed, and makes clients connect again, to another server. Health checks and
+// Draining refuses requests once leaving is closed, and makes clients connect again, to another server. Health checks and
 // metrics go on.
-func Leaving(leaving <-chan struct{}) Filter {
+func Draining(leaving <-chan struct{}) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {

@@ -88,7 +88,7 @@ func (c *constrained) become(ctx context.Context, s *request.Scope, wanted *auth
 		if !mode.applies(wanted, s.User) {
 			continue
 		}
-		q := question{context: ctx, authorizer: c.authorizer, caller: s.User, mode: mode.name}
+		q := impersonationCheck{context: ctx, authorizer: c.authorizer, caller: s.User, mode: mode.name}
 		who, err := q.become(s, wanted)
 		if err == nil {
 			c.last.Add(caller, i)
@@ -101,8 +101,8 @@ func (c *constrained) become(ctx context.Context, s *request.Scope, wanted *auth
 	return nil, "", refused
 }
 
-// question decides whether a caller may impersonate in one mode.
-type question struct {
+// impersonationCheck decides whether a caller may impersonate in one mode.
+type impersonationCheck struct {
 	context    context.Context
 	authorizer authx.Authorizer
 	caller     *authx.Identity
@@ -111,7 +111,7 @@ type question struct {
 }
 
 // verb returns the verb of the permission to impersonate.
-func (q *question) verb() string {
+func (q *impersonationCheck) verb() string {
 	if q.mode == "" {
 		return "impersonate"
 	}
@@ -119,14 +119,14 @@ func (q *question) verb() string {
 }
 
 // constraint returns the mode as audit events have it.
-func (q *question) constraint() string {
+func (q *impersonationCheck) constraint() string {
 	if q.mode == "" {
 		return ""
 	}
 	return q.verb()
 }
 
-func (q *question) become(s *request.Scope, wanted *authx.Identity) (*authx.Identity, error) {
+func (q *impersonationCheck) become(s *request.Scope, wanted *authx.Identity) (*authx.Identity, error) {
 	if q.mode != "" {
 		if err := q.request(s); err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (q *question) become(s *request.Scope, wanted *authx.Identity) (*authx.Iden
 }
 
 // identity checks each part of the identity, and returns it.
-func (q *question) identity(wanted *authx.Identity) (*authx.Identity, error) {
+func (q *impersonationCheck) identity(wanted *authx.Identity) (*authx.Identity, error) {
 	groups, err := q.name(wanted)
 	if err != nil {
 		return nil, err
@@ -155,19 +155,19 @@ func (q *question) identity(wanted *authx.Identity) (*authx.Identity, error) {
 	return &authx.Identity{Name: wanted.Name, UID: wanted.UID, Groups: withAuthenticated(wanted.Name, groups), Extra: wanted.Extra}, nil
 }
 
-// stands returns a function that reports whether the user of a request may still impersonate an identity under a constraint,
+// stillMayImpersonate returns a function that reports whether the user of a request may still impersonate an identity under a constraint,
 // for this request. It does as long as the authorizer fails.
-func stands(z authx.Authorizer, s *request.Scope, wanted *authx.Identity, constraint string) func(context.Context) bool {
+func stillMayImpersonate(z authx.Authorizer, s *request.Scope, wanted *authx.Identity, constraint string) func(context.Context) bool {
 	caller, info := s.User, s.Info
 	return func(ctx context.Context) bool {
-		q := question{context: ctx, authorizer: z, caller: caller, mode: strings.TrimPrefix(constraint, "impersonate:")}
+		q := impersonationCheck{context: ctx, authorizer: z, caller: caller, mode: strings.TrimPrefix(constraint, "impersonate:")}
 		_, err := q.become(&request.Scope{Info: info.Fresh()}, wanted) // the request's goroutine uses its own
 		return err == nil || q.failed
 	}
 }
 
 // request checks that the caller may make its request in this mode.
-func (q *question) request(s *request.Scope) error {
+func (q *impersonationCheck) request(s *request.Scope) error {
 	verbs := []string{s.Info.Verb}
 	if getsFirst(s.Info) {
 		verbs = []string{"get", s.Info.Verb}
@@ -183,7 +183,7 @@ func (q *question) request(s *request.Scope) error {
 }
 
 // name checks the name of the identity, and returns the groups that the identity gets.
-func (q *question) name(wanted *authx.Identity) ([]string, error) {
+func (q *impersonationCheck) name(wanted *authx.Identity) ([]string, error) {
 	groups := wanted.Groups
 	a := authx.Attributes{APIGroup: authenticationGroup, APIVersion: "v1", Resource: "users", Name: wanted.Name}
 	if q.mode == "" {
@@ -204,7 +204,7 @@ func (q *question) name(wanted *authx.Identity) ([]string, error) {
 	return groups, q.part(a)
 }
 
-func (q *question) groups(groups []string) error {
+func (q *impersonationCheck) groups(groups []string) error {
 	a := authx.Attributes{APIGroup: authenticationGroup, APIVersion: "v1", Resource: "groups"}
 	if q.mode == "" {
 		a.APIGroup = ""
@@ -232,7 +232,7 @@ func (q *question) groups(groups []string) error {
 	return nil
 }
 
-func (q *question) extra(extra map[string][]string) error {
+func (q *impersonationCheck) extra(extra map[string][]string) error {
 	a := authx.Attributes{APIGroup: authenticationGroup, APIVersion: "v1", Resource: "userextras"}
 	keys, values := slices.Sorted(maps.Keys(extra)), 0
 	for _, k := range keys {
@@ -280,13 +280,13 @@ func validExtra(key string, values []string) error {
 }
 
 // part checks one part of the identity.
-func (q *question) part(a authx.Attributes) error {
+func (q *impersonationCheck) part(a authx.Attributes) error {
 	a.Verb, a.ResourceRequest = q.verb(), true
 	return q.authorize(&a)
 }
 
 // authorize calls the authorizer. Errors: a refusal.
-func (q *question) authorize(a *authx.Attributes) error {
+func (q *impersonationCheck) authorize(a *authx.Attributes) error {
 	a.User = q.subject()
 	decision, reason, err := q.authorizer.Authorize(q.context, a)
 	q.failed = q.failed || err != nil
@@ -303,14 +303,14 @@ func (q *question) authorize(a *authx.Attributes) error {
 	return permits.Forbidden(a, reason)
 }
 
-func (q *question) refuse(a authx.Attributes, reason string) error {
+func (q *impersonationCheck) refuse(a authx.Attributes, reason string) error {
 	a.User, a.Verb, a.ResourceRequest = q.subject(), q.verb(), true
 	return permits.Forbidden(&a, reason)
 }
 
 // subject returns the caller as authorizers see it: for the node of its own, the keys of its extra
 // values replace the values.
-func (q *question) subject() *authx.Identity {
+func (q *impersonationCheck) subject() *authx.Identity {
 	if q.mode != associatedNode {
 		return q.caller
 	}

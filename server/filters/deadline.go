@@ -62,7 +62,7 @@ func bounded(next http.Handler, limit time.Duration, fail Fail, w http.ResponseW
 			limit = asked
 		}
 	}
-	t := &timely{ResponseWriter: w, scope: scope, one: r.ProtoMajor == 1}
+	t := &deadlineWriter{ResponseWriter: w, scope: scope, one: r.ProtoMajor == 1}
 	t.ctx.Context, t.ctx.at = r.Context(), time.Now().Add(limit)
 	defer t.ctx.end()
 	timer := time.AfterFunc(limit, t.cut)
@@ -72,12 +72,12 @@ func bounded(next http.Handler, limit time.Duration, fail Fail, w http.ResponseW
 	}
 }
 
-const tooLate = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}` + "\n"
+const timeoutBody = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}` + "\n"
 
-// timely replaces an answer that begins after the deadline.
-type timely struct {
+// deadlineWriter replaces an answer that begins after the deadline.
+type deadlineWriter struct {
 	http.ResponseWriter
-	ctx   until
+	ctx   lazyDeadline
 	scope *request.Scope
 	one   bool // HTTP/1
 	late  bool
@@ -86,11 +86,11 @@ type timely struct {
 	begun, done, tied bool
 }
 
-// lastWords is the time that a client has to read the answer after the deadline.
-const lastWords = 2 * time.Second
+// lateAnswerTimeout is the time that a client has to read the answer after the deadline.
+const lateAnswerTimeout = 2 * time.Second
 
 // cut frees a handler that waits for its client to send the body or to read the answer.
-func (w *timely) cut() {
+func (w *deadlineWriter) cut() {
 	<-w.ctx.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,11 +105,11 @@ func (w *timely) cut() {
 		// does not do it, and the answer that follows announces the close.
 		_ = c.SetReadDeadline(time.Now())
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(lastWords))
+	_ = c.SetWriteDeadline(time.Now().Add(lateAnswerTimeout))
 }
 
 // end removes the deadlines from the connection.
-func (w *timely) end() {
+func (w *deadlineWriter) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done = true
@@ -119,7 +119,7 @@ func (w *timely) end() {
 	}
 }
 
-func (w *timely) begin() {
+func (w *deadlineWriter) begin() {
 	if !w.first() {
 		return
 	}
@@ -137,11 +137,11 @@ func (w *timely) begin() {
 		})
 	}
 	w.ResponseWriter.WriteHeader(http.StatusGatewayTimeout)
-	_, _ = io.WriteString(w.ResponseWriter, tooLate)
+	_, _ = io.WriteString(w.ResponseWriter, timeoutBody)
 }
 
 // first begins the answer, and reports whether that was after the deadline.
-func (w *timely) first() bool {
+func (w *deadlineWriter) first() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.begun {
@@ -152,14 +152,14 @@ func (w *timely) first() bool {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *timely) WriteHeader(code int) {
+func (w *deadlineWriter) WriteHeader(code int) {
 	if w.begin(); !w.late {
 		w.ResponseWriter.WriteHeader(code)
 	}
 }
 
 // Write implements io.Writer.
-func (w *timely) Write(b []byte) (int, error) {
+func (w *deadlineWriter) Write(b []byte) (int, error) {
 	if w.begin(); w.late {
 		return len(b), nil
 	}
@@ -167,11 +167,11 @@ func (w *timely) Write(b []byte) (int, error) {
 }
 
 // Unwrap serves http.ResponseController.
-func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// until is a context with a deadline, as context.WithDeadline makes it. Most requests never wait for anything, so it starts
+// lazyDeadline is a context with a deadline, as context.WithDeadline makes it. Most requests never wait for anything, so it starts
 // its timer and follows its parent only when Done is called for the first time.
-type until struct {
+type lazyDeadline struct {
 	context.Context // parent
 	at              time.Time
 
@@ -189,7 +189,7 @@ var ended = func() context.Context {
 }()
 
 // end ends the context.
-func (u *until) end() {
+func (u *lazyDeadline) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -202,10 +202,10 @@ func (u *until) end() {
 }
 
 // Deadline implements context.Context.
-func (u *until) Deadline() (time.Time, bool) { return u.at, true }
+func (u *lazyDeadline) Deadline() (time.Time, bool) { return u.at, true }
 
 // Done implements context.Context.
-func (u *until) Done() <-chan struct{} {
+func (u *lazyDeadline) Done() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.real == nil {
@@ -216,7 +216,7 @@ func (u *until) Done() <-chan struct{} {
 }
 
 // made returns the context with a timer, or ended; nil if neither Done nor end was called.
-func (u *until) made() context.Context {
+func (u *lazyDeadline) made() context.Context {
 	if u.isMade.Load() {
 		return u.real
 	}
@@ -224,7 +224,7 @@ func (u *until) made() context.Context {
 }
 
 // Err implements context.Context.
-func (u *until) Err() error {
+func (u *lazyDeadline) Err() error {
 	if real := u.made(); real != nil {
 		return real.Err()
 	}
@@ -238,7 +238,7 @@ func (u *until) Err() error {
 }
 
 // Value implements context.Context. Contexts derived from this one look up here what cancels them.
-func (u *until) Value(key any) any {
+func (u *lazyDeadline) Value(key any) any {
 	if real := u.made(); real != nil && real != ended {
 		return real.Value(key)
 	}

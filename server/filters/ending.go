@@ -88,7 +88,7 @@ func (o *ending) endSoon() {
 
 // returned frees the context after the handler has returned, or at the end of the request if that outlives it.
 func (o *ending) returned(s *request.Scope) {
-	if s.Outlives() {
+	if s.IsDetached() {
 		s.AtEnd(o.free)
 		return
 	}

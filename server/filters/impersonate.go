@@ -106,7 +106,7 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 	constraint, stand := "", i.stand(claims)
 	if i.modes != nil {
 		who, constraint, err = i.modes.become(r.Context(), s, requested(r.Header))
-		stand = stands(i.authorizer, s, requested(r.Header), constraint)
+		stand = stillMayImpersonate(i.authorizer, s, requested(r.Header), constraint)
 	} else {
 		err = i.allowed(r.Context(), s.User, claims)
 	}

@@ -74,8 +74,8 @@ type InFlight struct {
 	Flows *flow.Classifier
 	// body is the size for which a body without a length counts: no handler reads more.
 	body int64
-	// Line counts answers that did not wait in it. May be nil.
-	Line *answers.Line
+	// Turns counts answers that did not wait in it. May be nil.
+	Turns *answers.TurnScheduler
 }
 
 // The headers with the flow schema and priority level of a request, as net/http spells them.
@@ -121,7 +121,7 @@ func userOf(s *request.Scope, r *http.Request) string {
 	return s.User.Name
 }
 
-func masters(s *request.Scope) bool { return s.User != nil && s.User.InGroup(authx.GroupMasters) }
+func isMaster(s *request.Scope) bool { return s.User != nil && s.User.InGroup(authx.GroupMasters) }
 
 // serve serves a request once it may run, or refuses it.
 func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
@@ -148,7 +148,7 @@ func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Reque
 func (f *InFlight) ask(w http.ResponseWriter, r *http.Request, class *flow.Class) *activeRequest {
 	s := request.From(r.Context())
 	t := &activeRequest{ResponseWriter: w, ctx: r.Context(), scope: s, seats: f.Flows.Seats, class: class}
-	t.User, t.Master, t.Class = userOf(s, r), masters(s), seats.Writing
+	t.User, t.Master, t.Class = userOf(s, r), isMaster(s), seats.Writing
 	switch s.Info.Verb {
 	case "get", "list", "watch", "head":
 		t.Class = seats.Reading
@@ -194,7 +194,7 @@ func (f *InFlight) leave(t *activeRequest) {
 	}
 	f.observe(t.Class)
 	if !t.scope.Long {
-		f.Line.Short()
+		f.Turns.RecordShort()
 	}
 }
 
@@ -258,7 +258,7 @@ func (f *InFlight) acquireLongRunning(w http.ResponseWriter, r *http.Request) *o
 	if watch {
 		of, name = f.watches, limitWatches
 	}
-	h := of.acquire(userOf(s, r), masters(s))
+	h := of.acquire(userOf(s, r), isMaster(s))
 	if h == nil {
 		if watch {
 			f.classify(w, s)
@@ -281,7 +281,7 @@ type openRequest struct {
 
 // returned releases a request after its handler has returned, or at its end if it outlives the handler.
 func (o *openRequest) returned() {
-	if o.scope.Outlives() {
+	if o.scope.IsDetached() {
 		o.scope.AtEnd(o.release)
 		return
 	}

@@ -423,16 +423,16 @@ func TestFailedWritesKeepNoSeats(t *testing.T) {
 // TestShortAnswers: the queue of long answers counts those that did not wait in it.
 func TestShortAnswers(t *testing.T) {
 	f := newLimited(Limits{Read: 4})
-	f.Line = answers.NewLine(4)
+	f.Turns = answers.NewTurnScheduler(4)
 	<-f.start(t.Context(), "a", "GET", "/api/v1/pods", nil, httptest.NewRecorder(), func(w http.ResponseWriter, r *http.Request) {
 		request.From(r.Context()).Long = true
 		say(w, r)
 	})
-	if n := f.Line.Turns(); n != 4 {
+	if n := f.Turns.Concurrency(); n != 4 {
 		t.Errorf("%d turns after a long answer", n)
 	}
 	f.ask("a", "GET", "/api/v1/pods", "")
-	if n := f.Line.Turns(); n != 2 {
+	if n := f.Turns.Concurrency(); n != 2 {
 		t.Errorf("%d turns after a short answer", n)
 	}
 }
@@ -445,7 +445,7 @@ func TestOutlivingIsCounted(t *testing.T) {
 		w := httptest.NewRecorder()
 		<-f.start(context.Background(), "mallory", "GET", "/api/v1/pods?watch=1", nil, w, func(_ http.ResponseWriter, r *http.Request) {
 			scope = request.From(r.Context())
-			scope.Outlive(func(any) {})
+			scope.Detach(func(any) {})
 		})
 		return w.Code
 	}

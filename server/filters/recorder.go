@@ -17,7 +17,7 @@ import (
 
 // Filter wraps a handler. The function that it returns stays on the stack of every open watch whose handler stays, so work
 // before and after the next handler belongs into functions of its own, which keep the frame small. Work at the end of a
-// request goes to request.Scope.AtEnd if the answer goes on without its handler (Scope.Outlives), and otherwise is done when
+// request goes to request.Scope.AtEnd if the answer goes on without its handler (Scope.IsDetached), and otherwise is done when
 // the next handler has returned.
 type Filter func(http.Handler) http.Handler
 
@@ -52,7 +52,7 @@ const (
 // returned must be deferred by the outermost filter: the handler has returned, which may be before the end of the answer.
 func (r *Recorder) returned() {
 	s := r.scope
-	if s == nil || !s.Outlives() {
+	if s == nil || !s.IsDetached() {
 		r.done()
 		return
 	}
@@ -145,7 +145,7 @@ func Around(list []Filter) Filter {
 	}
 	return func(next http.Handler) http.Handler {
 		h := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			request.From(r.Context()).MustStay()
+			request.From(r.Context()).ForbidDetach()
 			next.ServeHTTP(w, r)
 		}))
 		for _, filter := range slices.Backward(list) {

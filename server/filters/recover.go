@@ -17,7 +17,7 @@ func Recover(log *slog.Logger, panicked func()) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
-				if s := request.From(r.Context()); s.Outlives() {
+				if s := request.From(r.Context()); s.IsDetached() {
 					recoverAtEnd(log, panicked, s, r.Method)
 				} else if p := recover(); p != nil {
 					recovered(log, panicked, w, r, p)
@@ -82,7 +82,7 @@ func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
 func returned(log *slog.Logger, failed *ratelog.Line, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	switch {
-	case !s.Outlives():
+	case !s.IsDetached():
 		logAccess(log, failed, mayFail, w, r)
 	case log.Enabled(r.Context(), slog.LevelDebug):
 		s.AtEnd(func() {

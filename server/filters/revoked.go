@@ -60,7 +60,7 @@ func (v *Revoked) Filter(next http.Handler) http.Handler {
 
 // returned forgets a request after its handler has returned, or at its end if it outlives the handler.
 func (v *Revoked) returned(s *request.Scope) {
-	if s.Outlives() {
+	if s.IsDetached() {
 		s.AtEnd(func() { v.forget(s) })
 		return
 	}
@@ -109,7 +109,7 @@ func (v *Revoked) round(ctx context.Context) time.Duration {
 			pass := sync.OnceFunc(func() { <-turn })
 			waits := time.AfterFunc(revokedTurn, pass)
 			began := time.Now()
-			stands := v.stands(ctx, s)
+			stands := v.stillAllowed(ctx, s)
 			took.Add(int64(min(time.Since(began), revokedBusy)))
 			waits.Stop()
 			pass()
@@ -134,8 +134,8 @@ func (v *Revoked) has(s *request.Scope) bool {
 	return open
 }
 
-// stands reports whether the user of a request may still make it.
-func (v *Revoked) stands(ctx context.Context, s *request.Scope) bool {
+// stillAllowed reports whether the user of a request may still make it.
+func (v *Revoked) stillAllowed(ctx context.Context, s *request.Scope) bool {
 	ctx, cancel := context.WithTimeout(ctx, revokedPatience)
 	defer cancel()
 	for _, stands := range s.Stand {

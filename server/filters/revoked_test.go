@@ -71,7 +71,7 @@ func TestRevoked(t *testing.T) {
 					return authx.NoOpinion, "", nil
 				})
 				user := authenticator(func() (*authx.Authenticated, bool, error) {
-					return &authx.Authenticated{Identity: &authx.Identity{Name: "eva"}, Stands: func(context.Context) bool { return !now.Load().revoked }}, true, nil
+					return &authx.Authenticated{Identity: &authx.Identity{Name: "eva"}, StillValid: func(context.Context) bool { return !now.Load().revoked }}, true, nil
 				})
 				revoked := filters.NewRevoked(z, quiet)
 				ctx, stop := context.WithCancel(t.Context())
@@ -186,7 +186,7 @@ func TestRevokedInSpiteOfOthers(t *testing.T) {
 					user = "eva"
 				}
 				who := authenticator(func() (*authx.Authenticated, bool, error) {
-					return &authx.Authenticated{Identity: &authx.Identity{Name: user}, Stands: func(context.Context) bool { return user != "eva" || !revoked.Load() }}, true, nil
+					return &authx.Authenticated{Identity: &authx.Identity{Name: user}, StillValid: func(context.Context) bool { return user != "eva" || !revoked.Load() }}, true, nil
 				})
 				open[user].Add(1)
 				go func() {

@@ -60,7 +60,7 @@ func Scope(now func() time.Time) Filter {
 				h["Connection"] = []string{"close"}
 			}
 			s := request.NewScope(h, now())
-			s.MayOutlive()
+			s.AllowDetach()
 			rec.scope = s
 			if s.ID = r.Header.Get(AuditID); s.ID == "" || len(s.ID) > maxAuditID {
 				s.ID = newID()

@@ -126,7 +126,7 @@ func (l *Selectors) take(name string, master bool, size int) bool {
 
 // returned calls give after the handler has returned, or at the end of the request if that outlives it: it keeps its selectors.
 func (l *Selectors) returned(s *request.Scope, name string, master bool, size int) {
-	if s.Outlives() {
+	if s.IsDetached() {
 		s.AtEnd(func() { l.give(name, master, size) })
 		return
 	}

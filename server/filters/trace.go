@@ -41,7 +41,7 @@ func traced(t *tracing.Tracer, next http.Handler, w http.ResponseWriter, r *http
 }
 
 func endTrace(s *request.Scope, span tracing.Span, rec *Recorder) {
-	if s.Outlives() {
+	if s.IsDetached() {
 		s.AtEnd(func() { endSpan(span, rec) })
 		return
 	}

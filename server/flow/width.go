@@ -91,7 +91,7 @@ func (c *Classifier) telling(r *seats.Request, k *Class, info *request.Info) {
 	if res == nil {
 		return
 	}
-	n := c.cache.Interested(res.Storage.Key, info.Namespace, info.Name)
+	n := c.cache.MatchingWatchers(res.Storage.Key, info.Namespace, info.Name)
 	k.counts.watchers.Observe(float64(n))
 	if n < watchersOfSeat {
 		return

@@ -99,11 +99,11 @@ func (c *conn) waitWritableLocked() {
 // send encrypts and writes bytes without waiting. blocked means that the socket keeps some of them. Bytes
 // that need several TLS records are written to the kernel at once; one of them ends at split, unless it is 0.
 func (c *conn) send(p []byte, split int) (blocked bool, err error) {
-	if split == 0 && len(p) <= frameMax && c.queue.Tries() {
+	if split == 0 && len(p) <= frameMax && c.queue.NonBlocking() {
 		_, err = c.tls.Write(p)
 		return c.queue.Blocked(), err
 	}
-	c.queue.Gather()
+	c.queue.Cork()
 	if split > 0 {
 		_, err = c.tls.Write(p[:split])
 		p = p[split:]
@@ -111,7 +111,7 @@ func (c *conn) send(p []byte, split int) (blocked bool, err error) {
 	if err == nil {
 		_, err = c.tls.Write(p)
 	}
-	blocked, late := c.queue.Release()
+	blocked, late := c.queue.Uncork()
 	if err == nil {
 		err = late
 	}

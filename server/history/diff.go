@@ -34,9 +34,9 @@ var noise = map[string]bool{"managedFields": true, "resourceVersion": true, "gen
 // askEvery is the number of values between checks of the context.
 const askEvery = 4096
 
-// mostDepth bounds the elements of a path: to the number of its characters that are shown. Deeper differences
+// maxDepth bounds the elements of a path: to the number of its characters that are shown. Deeper differences
 // are reported there, because a thousand paths would otherwise take far more than the object.
-const mostDepth = mostPath
+const maxDepth = maxPath
 
 type comparison struct {
 	ctx    context.Context
@@ -60,7 +60,7 @@ func (c *comparison) found(path fieldpath.Path, op string, from, to any) {
 		c.more = true
 		return
 	}
-	c.fields = append(c.fields, Field{path[:min(len(path), mostDepth)].Copy(), op, from, to})
+	c.fields = append(c.fields, Field{path[:min(len(path), maxDepth)].Copy(), op, from, to})
 }
 
 // values compares values of any type.

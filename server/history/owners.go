@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// mostEntries limits the entries of managedFields that are read, newest first.
-const mostEntries = 100
+// maxEntries limits the entries of managedFields that are read, newest first.
+const maxEntries = 100
 
 // Entries reads the managedFields of an object, a tree of JSON: the newest first. It omits invalid entries.
 func Entries(object map[string]any) []metav1.ManagedFieldsEntry {
@@ -26,7 +26,7 @@ func Entries(object map[string]any) []metav1.ManagedFieldsEntry {
 		}
 	}
 	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return timeOf(&b).Compare(timeOf(&a)) })
-	return entries[:min(len(entries), mostEntries)]
+	return entries[:min(len(entries), maxEntries)]
 }
 
 func timeOf(e *metav1.ManagedFieldsEntry) time.Time {
@@ -91,9 +91,9 @@ type Owners struct {
 	steps int // that were taken to find out
 }
 
-// mostSteps limits the look-ups of path elements for one object: a thousand fields of usual depth among a hundred
+// maxSteps limits the look-ups of path elements for one object: a thousand fields of usual depth among a hundred
 // managers. A thousand deep ones would take seconds.
-const mostSteps = 1 << 20
+const maxSteps = 1 << 20
 
 type owner struct {
 	manager string
@@ -125,7 +125,7 @@ const (
 func (o *Owners) Of(path fieldpath.Path) string {
 	best, manager := 0, ""
 	for i := range o.list {
-		if o.steps > mostSteps {
+		if o.steps > maxSteps {
 			return ""
 		}
 		how := o.owns(o.list[i].set, path)

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// mostPath limits the characters of a path.
-const mostPath = 512
+// maxPath limits the characters of a path.
+const maxPath = 512
 
 // pathText words a path: spec.containers[name="web"].image, metadata.labels["a.b/c"],
 // spec.args[2].
 func pathText(path fieldpath.Path) string {
 	var b strings.Builder
 	for _, e := range path {
-		if b.Len() > mostPath {
+		if b.Len() > maxPath {
 			break
 		}
 		switch {
@@ -40,15 +40,15 @@ func pathText(path fieldpath.Path) string {
 			b.WriteString("[" + strconv.Itoa(*e.Index) + "]")
 		}
 	}
-	if b.Len() > mostPath {
-		return strings.ToValidUTF8(b.String()[:mostPath], "") + "..."
+	if b.Len() > maxPath {
+		return strings.ToValidUTF8(b.String()[:maxPath], "") + "..."
 	}
 	return b.String()
 }
 
 // head truncates a name to the part that a path can show: a thousand fields below one long name would
 // each take the time to quote all of it.
-func head(name string) string { return name[:min(len(name), mostPath+1)] }
+func head(name string) string { return name[:min(len(name), maxPath+1)] }
 
 // valueText formats the key value of a list item, up to the length that a path can hold.
 func valueText(v value.Value) string {

@@ -23,7 +23,7 @@ type MetaRules struct {
 	Wholes       int  // how often the rules for updates check everything
 	AnyFinalizer bool // finalizers need no qualified name
 	LongName     bool // the name is a subdomain, and the generateName that it may come from is not checked
-	Late         bool // a new object's metadata is validated only if the rules of its kind find no error
+	ValidateLast bool // a new object's metadata is validated only if the rules of its kind find no error
 	Own          bool // a new object's metadata is checked by the rules of its kind alone
 }
 
@@ -70,8 +70,8 @@ func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList
 	return errs
 }
 
-// LooksLate reports whether the metadata of a new object is validated after everything else.
-func (r *Resource) LooksLate(sub *Subresource) bool { return r.metaRules(sub).Late }
+// ValidatesMetaLast reports whether the metadata of a new object is validated after everything else.
+func (r *Resource) ValidatesMetaLast(sub *Subresource) bool { return r.metaRules(sub).ValidateLast }
 
 // MetaFaults returns the errors of a kind's metadata rules for an object in a namespace, for kinds that check it
 // themselves.

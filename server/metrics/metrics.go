@@ -163,7 +163,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	ownershipTotal, m.ownership = newImplementations("rowlock_apply_ownership_total",
 		"Computations of the managed fields of an object, by implementation: planned; standard; or failed, if the planned one panicked and the standard one followed.",
 		ownership.Planned, ownership.Standard, ownership.Failed)
-	m.Registry.MustRegister(ownershipTotal, newCensus(m))
+	m.Registry.MustRegister(ownershipTotal, newMetricCounts(m))
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes, m.unaccepted,
@@ -230,7 +230,7 @@ func (m *Metrics) Returned(w http.ResponseWriter, r *http.Request, lasting prome
 		code = rec.Code
 	}
 	h := m.handlesOf(seen{m.labelsOf(scope.Info, r), code})
-	if scope.Outlives() { // the request is not kept
+	if scope.IsDetached() { // the request is not kept
 		scope.AtEnd(func() { m.answered(rec, scope, h, lasting) })
 		return
 	}

@@ -21,8 +21,8 @@ type Store struct {
 	Behind func() time.Duration
 	// Relaxed, if set, counts writes that were acknowledged before the disk had them.
 	Relaxed func() sqlstore.RelaxedStats
-	// Returns, if set, returns how often the database went back.
-	Returns func() sqlstore.Returns
+	// Rewinds, if set, returns how often the database went back.
+	Rewinds func() sqlstore.Rewinds
 	// Stats, if set, returns rows and bytes. It is called at most every five minutes, as
 	// counting takes time.
 	Stats func(ctx context.Context) (sqlstore.Stats, error)
@@ -103,8 +103,8 @@ func (s *Store) Committed(txns, ops int, d time.Duration, err error) {
 	s.commits.WithLabelValues(result).Observe(d.Seconds())
 }
 
-// Fed implements sqlstore.Observer.
-func (s *Store) Fed(_, _ int64, lag time.Duration) {
+// Applied implements sqlstore.Observer.
+func (s *Store) Applied(_, _ int64, lag time.Duration) {
 	s.lag.Store(int64(max(0, lag)))
 	s.fedAt.Store(int64(time.Since(s.began)))
 }
@@ -142,8 +142,8 @@ func (s *Store) Packed(rows int, bytes, stored int64) {
 // Expired implements sqlstore.Observer.
 func (s *Store) Expired(rows int) { s.expired.Add(float64(rows)) }
 
-// Keeping implements sqlstore.Observer.
-func (s *Store) Keeping(kept sqlstore.Retention, left time.Duration) {
+// EffectiveRetention implements sqlstore.Observer.
+func (s *Store) EffectiveRetention(kept sqlstore.Retention, left time.Duration) {
 	s.lowering.Set(left.Seconds())
 	text := kept.String()
 	s.mu.Lock()
@@ -153,8 +153,8 @@ func (s *Store) Keeping(kept sqlstore.Retention, left time.Duration) {
 	}
 	s.kept = text
 	s.keeping.Reset()
-	s.keeping.WithLabelValues("*").Set(kept.Rest.Seconds())
-	for name, d := range kept.Of {
+	s.keeping.WithLabelValues("*").Set(kept.Default.Seconds())
+	for name, d := range kept.ByResource {
 		s.keeping.WithLabelValues(name).Set(d.Seconds())
 	}
 }
@@ -178,7 +178,7 @@ func (s *Store) Reconnected() { s.reconnects.Inc() }
 var (
 	lagSecondsDesc  = prometheus.NewDesc("rowlock_store_lag_seconds", "Age of the newest change when memory got it, or for how long memory has lacked one; 0 when none came for a minute.", nil, nil)
 	connectionsDesc = prometheus.NewDesc("rowlock_store_connections", "Connections to the database by state: idle, in_use.", []string{"state"}, nil)
-	mostDesc        = prometheus.NewDesc("rowlock_store_connections_max", "Most connections that the pool may open.", nil, nil)
+	maxDesc         = prometheus.NewDesc("rowlock_store_connections_max", "Most connections that the pool may open.", nil, nil)
 	rowsDesc        = prometheus.NewDesc("rowlock_store_rows", "Rows in the database by state: live, history; minutes old.", []string{"state"}, nil)
 	relaxedDesc     = prometheus.NewDesc("rowlock_store_relaxed_writes_total", "Writes that were acknowledged before the disk had them (--relaxed-durability).", nil, nil)
 	unsyncedDesc    = prometheus.NewDesc("rowlock_store_unsynced_seconds", "Age of the oldest acknowledged write that the disk may not have.", nil, nil)
@@ -198,7 +198,7 @@ func (s *Store) Describe(ch chan<- *prometheus.Desc) {
 	for _, p := range s.parts() {
 		p.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, mostDesc, rowsDesc, bytesDesc, relaxedDesc, unsyncedDesc, unflushedDesc, wentBackDesc, lostDesc, refusedDesc} {
+	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, maxDesc, rowsDesc, bytesDesc, relaxedDesc, unsyncedDesc, unflushedDesc, wentBackDesc, lostDesc, refusedDesc} {
 		ch <- d
 	}
 }
@@ -216,7 +216,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		open, idle, most := s.Pool()
 		gauge(connectionsDesc, float64(idle), "idle")
 		gauge(connectionsDesc, float64(open-idle), "in_use")
-		gauge(mostDesc, float64(most))
+		gauge(maxDesc, float64(most))
 	}
 	if s.Relaxed != nil {
 		r := s.Relaxed()
@@ -224,8 +224,8 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(unflushedDesc, prometheus.CounterValue, float64(r.Failures))
 		gauge(unsyncedDesc, r.Unsynced.Seconds())
 	}
-	if s.Returns != nil {
-		r := s.Returns()
+	if s.Rewinds != nil {
+		r := s.Rewinds()
 		ch <- prometheus.MustNewConstMetric(wentBackDesc, prometheus.CounterValue, float64(r.Count))
 		ch <- prometheus.MustNewConstMetric(lostDesc, prometheus.CounterValue, float64(r.Lost))
 		ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(r.Others))

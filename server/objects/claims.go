@@ -44,14 +44,14 @@ type claims struct {
 func (c *claims) Taken(pool, name string) bool {
 	key := poolOf(c.storage, pool)
 	if _, known := c.removed[key]; !known {
-		_, c.removed[key] = c.cache.Moved(key)
+		_, c.removed[key] = c.cache.LastChange(key)
 	}
 	return c.cache.Get(key, "", name) != nil
 }
 
 func (c *claims) Removed(pool string) int64 {
 	key := poolOf(c.storage, pool)
-	_, removed := c.cache.Moved(key)
+	_, removed := c.cache.LastChange(key)
 	if _, known := c.removed[key]; !known {
 		c.removed[key] = removed
 	}
@@ -59,7 +59,7 @@ func (c *claims) Removed(pool string) int64 {
 }
 
 func (c *claims) Changed(storage string) int64 {
-	changed, _ := c.cache.Moved(storage)
+	changed, _ := c.cache.LastChange(storage)
 	if _, known := c.changed[storage]; !known {
 		c.changed[storage] = changed
 	}
@@ -70,12 +70,12 @@ func (c *claims) Changed(storage string) int64 {
 // storage was written.
 func (c *claims) outdated() bool {
 	for key, before := range c.removed {
-		if _, removed := c.cache.Moved(key); removed != before {
+		if _, removed := c.cache.LastChange(key); removed != before {
 			return true
 		}
 	}
 	for key, before := range c.changed {
-		if changed, _ := c.cache.Moved(key); changed != before {
+		if changed, _ := c.cache.LastChange(key); changed != before {
 			return true
 		}
 	}

@@ -165,9 +165,9 @@ func keyOf(err error) (sqlstore.Key, bool) {
 	return sqlstore.Key{}, false
 }
 
-// Overtaken returns nil if err means that another write was faster, once the cache has that write: the caller
+// AwaitConflict returns nil if err means that another write was faster, once the cache has that write: the caller
 // may try again. It returns any other error as it is.
-func (s *Store) Overtaken(ctx context.Context, err error) error {
+func (s *Store) AwaitConflict(ctx context.Context, err error) error {
 	var (
 		conflict *sqlstore.ConflictError
 		exists   *sqlstore.ExistsError

@@ -44,7 +44,7 @@ func (s *Store) NamespaceExisted(item *cache.Item) bool {
 	if s.cache.Get("namespaces", "", item.Namespace) != nil {
 		return true
 	}
-	_, removed := s.cache.Moved("namespaces") // after Get: a later delete of the namespace counts
+	_, removed := s.cache.LastChange("namespaces") // after Get: a later delete of the namespace counts
 	return removed > item.Created
 }
 
@@ -112,7 +112,7 @@ func (s *Store) CheckVacant(ctx context.Context, p permits.Permit, at Place) err
 	if err := s.CatchUp(ctx); err != nil {
 		return err
 	}
-	there, err := s.Standing(p, at)
+	there, err := s.Existing(p, at)
 	if err == nil && there.Exists {
 		err = &sqlstore.ExistsError{Key: at.Key(), Current: sqlstore.Row{Revision: there.Revision}}
 	}

@@ -85,13 +85,13 @@ func (s *Store) resolve(ctx context.Context, o *ListOptions, l *list) error {
 		l.limit = int(o.Limit)
 	}
 	if paged && o.Continue != "" {
-		return l.goOn(o)
+		return l.readContinue(o)
 	}
 	return s.settleRevision(ctx, o, paged, l)
 }
 
-// goOn reads the continue token, if there is one.
-func (l *list) goOn(o *ListOptions) error {
+// readContinue reads the continue token, if there is one.
+func (l *list) readContinue(o *ListOptions) error {
 	revision, from, err := decodeContinue(o.Continue, o.Namespace, l.spans)
 	if err != nil {
 		return err
@@ -153,11 +153,11 @@ func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
 // checkNamespace refuses states from before the namespace was recreated as compacted history: rights in the
 // new namespace do not cover them.
 func (s *Store) checkNamespace(o *ListOptions, l *list) error {
-	if !l.resource.Namespaced || l.exact >= s.NamespaceMade(l.namespace) {
+	if !l.resource.Namespaced || l.exact >= s.NamespaceCreated(l.namespace) {
 		return nil
 	}
-	if o.Everywhere != nil {
-		if may, err := o.Everywhere(); may || err != nil {
+	if o.AllNamespaces != nil {
+		if may, err := o.AllNamespaces(); may || err != nil {
 			return err
 		}
 	}
@@ -180,7 +180,7 @@ const someItems = 16
 
 // take takes the selected items of a collection in the cache, at most limit.
 func (s *Store) take(ctx context.Context, l *list, c *Collection) (*Page, error) {
-	p := &Page{Revision: c.Revision, Remaining: -1, Shard: l.filter.ShardText(), Sound: c.Sound()}
+	p := &Page{Revision: c.Revision, Remaining: -1, Shard: l.filter.ShardText(), Intact: c.Intact()}
 	if l.limit == 0 && c.plain(l.resource, l.filter) {
 		l.begin(p, c)
 		return p, nil
@@ -211,7 +211,7 @@ func (s *Store) take(ctx context.Context, l *list, c *Collection) (*Page, error)
 
 // begin takes the first items of a list without a limit, in which nothing can fail.
 func (l *list) begin(p *Page, c *Collection) {
-	rest := &Rest{of: c.snap.Selection(l.filter, c.namespace)}
+	rest := &Remainder{of: c.snap.Selection(l.filter, c.namespace)}
 	room := someItems
 	if l.filter.Everything() {
 		room = min(c.Count(l.from), firstItems)
@@ -222,7 +222,7 @@ func (l *list) begin(p *Page, c *Collection) {
 	}
 	behind := c.Count(rest.from)
 	rest.about = int(int64(len(p.Items)) * int64(behind) / int64(max(1, c.Count(l.from)-behind)))
-	p.Rest = rest
+	p.Remainder = rest
 }
 
 // cut marks the page as not the last.
@@ -270,11 +270,11 @@ func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 type Page struct {
 	Revision  int64
 	Items     []*cache.Item // in key order: all, or the first ones
-	Rest      *Rest         // the items after Items, if the list has not read them yet; otherwise nil
+	Remainder *Remainder    // the items after Items, if the list has not read them yet; otherwise nil
 	Continue  string        // the token of the next page; "" for none
 	Remaining int64         // number of items after the page; -1: not reported
 	Shard     string        // the shard selector of the items; "" for none
-	Sound     bool          // none of the items is known to be corrupt
+	Intact    bool          // none of the items is known to be corrupt
 }
 
 // Meta returns the list's metadata.
@@ -294,9 +294,9 @@ const (
 	nextItems = 1024
 )
 
-// Rest is the end of a long list in which nothing can fail any more: all items are readable, and sent as they
+// Remainder is the end of a long list in which nothing can fail any more: all items are readable, and sent as they
 // are stored. It holds the tree of one state, and the memory that the tree refers to.
-type Rest struct {
+type Remainder struct {
 	of    *cache.Selection
 	from  cache.Position
 	about int // number of items, estimated from the first ones
@@ -304,7 +304,7 @@ type Rest struct {
 
 // some appends the next items from a position on, and returns the position after them. Fewer than most are
 // the last.
-func (r *Rest) some(to []*cache.Item, from cache.Position, most int) ([]*cache.Item, cache.Position) {
+func (r *Remainder) some(to []*cache.Item, from cache.Position, most int) ([]*cache.Item, cache.Position) {
 	end := len(to) + most
 	r.of.Ascend(from, func(it *cache.Item) bool {
 		to = append(to, it)
@@ -317,21 +317,21 @@ func (r *Rest) some(to []*cache.Item, from cache.Position, most int) ([]*cache.I
 	return to, from
 }
 
-// About returns the number of items; with a Rest, an estimate.
+// About returns the number of items; with a Remainder, an estimate.
 func (p *Page) About() int {
-	if p.Rest == nil {
+	if p.Remainder == nil {
 		return len(p.Items)
 	}
-	return len(p.Items) + p.Rest.about
+	return len(p.Items) + p.Remainder.about
 }
 
 // Gather adds the rest to the items.
 func (p *Page) Gather() {
-	r := p.Rest
+	r := p.Remainder
 	if r == nil {
 		return
 	}
-	p.Items, p.Rest = slices.Grow(p.Items, r.about), nil
+	p.Items, p.Remainder = slices.Grow(p.Items, r.about), nil
 	r.of.Ascend(r.from, func(it *cache.Item) bool {
 		p.Items = append(p.Items, it)
 		return true
@@ -341,12 +341,12 @@ func (p *Page) Gather() {
 // Parts yields all items, in parts. A part is valid until the iteration continues.
 func (p *Page) Parts() iter.Seq[[]*cache.Item] {
 	return func(yield func([]*cache.Item) bool) {
-		if !yield(p.Items) || p.Rest == nil {
+		if !yield(p.Items) || p.Remainder == nil {
 			return
 		}
-		part, at := make([]*cache.Item, 0, nextItems), p.Rest.from
+		part, at := make([]*cache.Item, 0, nextItems), p.Remainder.from
 		for {
-			part, at = p.Rest.some(part[:0], at, nextItems)
+			part, at = p.Remainder.some(part[:0], at, nextItems)
 			if len(part) > 0 && !yield(part) || len(part) < nextItems {
 				return
 			}

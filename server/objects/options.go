@@ -22,9 +22,9 @@ type ListOptions struct {
 	Namespace string // "" for all
 	Name      string // of a watch on one object's path
 	Filter    *cache.Filter
-	// Everywhere reports whether the user may list the resource in all namespaces, which the state before the
+	// AllNamespaces reports whether the user may list the resource in all namespaces, which the state before the
 	// namespace was recreated requires. Nil: no.
-	Everywhere func() (bool, error)
+	AllNamespaces func() (bool, error)
 
 	// SnapshotPages keeps a state of a cached resource for the pages that follow a page read at any version.
 	SnapshotPages bool

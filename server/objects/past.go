@@ -17,8 +17,8 @@ type Write struct {
 	WrittenAt  time.Time
 }
 
-// Made reports whether the write created the object.
-func (w *Write) Made() bool { return !w.Deleted && w.Item.Revision == w.Item.Created }
+// Created reports whether the write created the object.
+func (w *Write) Created() bool { return !w.Deleted && w.Item.Revision == w.Item.Created }
 
 // Past reads writes of one object from the table, newest first, up to limit of those below a revision (0:
 // from the newest). It needs a permit to get the object, as the object itself does.
@@ -55,9 +55,9 @@ func (s *Store) AskPastFloor(ctx context.Context, r *kinds.Resource) (int64, err
 // CheckSkipped returns sqlstore.CompactedError for a revision that was left out: clients may have seen a state with it that is lost.
 func (s *Store) CheckSkipped(revision int64) error { return s.store.CheckSkipped(revision) }
 
-// NamespaceMade returns the revision that created the present namespace of that name; 0: there is none. Older
+// NamespaceCreated returns the revision that created the present namespace of that name; 0: there is none. Older
 // states belong to an earlier namespace.
-func (s *Store) NamespaceMade(name string) int64 {
+func (s *Store) NamespaceCreated(name string) int64 {
 	if name == "" {
 		return 0
 	}

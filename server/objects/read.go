@@ -18,23 +18,23 @@ func (s *Store) Get(p permits.Permit, at Place) (*cache.Item, error) {
 	return s.cache.Get(at.Resource.Storage.Key, at.Namespace, at.Name), nil
 }
 
-// Standing describes an existing object to a client that tries to create it.
-type Standing struct {
+// ExistingObject describes an existing object to a client that tries to create it.
+type ExistingObject struct {
 	Exists   bool
 	Deleting bool
 	Revision int64
 }
 
-// Standing looks in the cache for an existing object at the place of a new one.
-func (s *Store) Standing(p permits.Permit, at Place) (Standing, error) {
+// Existing looks in the cache for an existing object at the place of a new one.
+func (s *Store) Existing(p permits.Permit, at Place) (ExistingObject, error) {
 	if err := at.check(&p, permits.Create); err != nil {
-		return Standing{}, err
+		return ExistingObject{}, err
 	}
 	item := s.cache.Get(at.Resource.Storage.Key, at.Namespace, at.Name)
 	if item == nil {
-		return Standing{}, nil
+		return ExistingObject{}, nil
 	}
-	return Standing{Exists: true, Deleting: item.Meta().Deleting, Revision: item.Revision}, nil
+	return ExistingObject{Exists: true, Deleting: item.Meta().Deleting, Revision: item.Revision}, nil
 }
 
 // Collection holds the objects of a place at one revision, as far as a permit covers them.
@@ -86,14 +86,14 @@ func (c *Collection) Select(f *cache.Filter, from cache.Position, fn func(*cache
 // Count counts the items at or after a position.
 func (c *Collection) Count(from cache.Position) int { return c.snap.Count(c.namespace, from) }
 
-// Sound reports whether no object is known to be unreadable.
-func (c *Collection) Sound() bool { return c.snap.Sound() }
+// Intact reports whether no object is known to be unreadable.
+func (c *Collection) Intact() bool { return c.snap.Intact() }
 
 // plain reports whether all items are readable, and can be filtered and sent without conversion, so that
 // nothing can fail.
 func (c *Collection) plain(r *kinds.Resource, f *cache.Filter) bool {
 	unsure := f != nil && f.Unsure != nil
-	return c.only == "" && c.Sound() && r.HasGoType() && r.Clean(c.Revision, true) && !r.LoadCallsWebhook() && !unsure
+	return c.only == "" && c.Intact() && r.HasGoType() && r.Clean(c.Revision, true) && !r.LoadCallsWebhook() && !unsure
 }
 
 // Pin keeps the snapshot for the next pages.

@@ -107,7 +107,7 @@ func (s *Store) WaitFor(ctx context.Context, revision int64) error {
 		return err
 	}
 	if s.store != nil {
-		s.store.Look(began)
+		s.store.Poll(began)
 	}
 	return s.cache.WaitFor(ctx, revision)
 }

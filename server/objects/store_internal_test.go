@@ -105,7 +105,7 @@ func (b *box) doors() map[string]func(permits.Permit) error {
 			_, err := b.Plan(ctx, p, b.at("a", "x"), nil, &corev1.Service{}, false)
 			return err
 		},
-		"standing": func(p permits.Permit) error { _, err := b.Standing(p, b.at("a", "x")); return err },
+		"standing": func(p permits.Permit) error { _, err := b.Existing(p, b.at("a", "x")); return err },
 		"list":     func(p permits.Permit) error { _, err := b.Collection(p, b.at("a", "")); return err },
 		"at":       func(p permits.Permit) error { _, err := b.CollectionAt(p, b.at("a", ""), b.Revision()); return err },
 		"scan": func(p permits.Permit) error {
@@ -273,9 +273,9 @@ func TestWhatBelongs(t *testing.T) {
 
 // TestNoOtherWay: there is no way in that is not among the doors.
 func TestNoOtherWay(t *testing.T) {
-	harmless := []string{"Bound", "CatchUp", "Codec", "Floor", "FollowWith", "Head", "Home", "NamespaceMade", "Now", "Oldest", "Outdated", "Overtaken", "PastFloor", "Reach", "Revision", "RevisionAt", "Since", "Sizes", "WaitFor", "WrittenAt"}
+	harmless := []string{"Bound", "CatchUp", "Codec", "Floor", "FollowWith", "Head", "Home", "NamespaceCreated", "Now", "Oldest", "Outdated", "AwaitConflict", "PastFloor", "Reach", "Revision", "RevisionAt", "Since", "Sizes", "WaitFor", "WrittenAt"}
 	given := []string{"CheckSize", "Convert", "Decode", "DecodeForColumns", "Each", "Encode", "Form", "JSON", "NamespaceExisted", "Selects", "Unstored"} // the caller already has the objects
-	locked := []string{"CheckVacant", "Collection", "CollectionAt", "Commit", "Current", "Discard", "Find", "Get", "Latest", "List", "Live", "Namespace", "Past", "Plan", "Read", "Replace", "Restore", "Standing", "Watch", "WatchNow"}
+	locked := []string{"CheckVacant", "Collection", "CollectionAt", "Commit", "Current", "Discard", "Find", "Get", "Latest", "List", "Live", "Namespace", "Past", "Plan", "Read", "Replace", "Restore", "Existing", "Watch", "WatchNow"}
 	s := reflect.TypeFor[*Store]()
 	for i := range s.NumMethod() {
 		m := s.Method(i)

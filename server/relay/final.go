@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// mostEarly bounds the informational responses (1xx) of another server before its answer.
-const mostEarly = 16
+// maxEarly bounds the informational responses (1xx) of another server before its answer.
+const maxEarly = 16
 
 // Final writes the answer of another server to a client. It drops informational responses: package
 // httputil clears all headers after each of them, also those that this server has set, and nothing here
@@ -31,7 +31,7 @@ func (f *Final) WriteHeader(code int) {
 		code = http.StatusBadGateway
 	}
 	if code < 200 { // a requested switch of protocols is written to the connection itself
-		if f.early++; f.early > mostEarly {
+		if f.early++; f.early > maxEarly {
 			f.end()
 		}
 		return

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Strip takes credentials, and headers that only a trusted proxy may set, out of the headers of a
+// StripRequest takes credentials, and headers that only a trusted proxy may set, out of the headers of a
 // request that is passed on. trusted, which may be nil, reports which others only a trusted proxy
 // may set; their names are those that Plain makes.
-func Strip(h http.Header, trusted func(name string) bool) {
+func StripRequest(h http.Header, trusted func(name string) bool) {
 	for name := range h {
 		plain := Plain(name)
 		if plain == "authorization" || plain == "proxy-authorization" || strings.HasPrefix(plain, "impersonate-") || strings.HasPrefix(plain, "x-remote-") ||
@@ -23,16 +23,16 @@ func Strip(h http.Header, trusted func(name string) bool) {
 	dropBearer(h)
 }
 
-// ours are headers of an answer that this server has set already, and those by which another server would
+// reservedHeaders are headers of an answer that this server has set already, and those by which another server would
 // act for this server's whole origin: alternative addresses, and stored data and security policies of
 // clients.
-var ours = []string{
+var reservedHeaders = []string{
 	"Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
 }
 
-// Disown takes headers that only this server may set out of the answer of another server.
-func Disown(h http.Header) {
-	for _, name := range ours {
+// StripResponse takes headers that only this server may set out of the answer of another server.
+func StripResponse(h http.Header) {
+	for _, name := range reservedHeaders {
 		delete(h, name)
 	}
 }

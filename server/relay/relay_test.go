@@ -18,13 +18,13 @@ func TestStrip(t *testing.T) {
 		"Sec-Websocket-Protocol": {"a, base64url.bearer.authorization.k8s.io.c2VjcmV0", "b"},
 		"Cookie":                 {"a=b"}, "X-Remotely": {"fine"},
 	}
-	relay.Strip(h, func(name string) bool { return name == "x-site-user" })
+	relay.StripRequest(h, func(name string) bool { return name == "x-site-user" })
 	want := http.Header{"Sec-Websocket-Protocol": {"a, b"}, "Cookie": {"a=b"}, "X-Remotely": {"fine"}}
 	if d := cmp.Diff(want, h); d != "" {
 		t.Error(d)
 	}
 	alone := http.Header{"Sec-Websocket-Protocol": {"base64url.bearer.authorization.k8s.io.c2VjcmV0"}}
-	if relay.Strip(alone, nil); len(alone) > 0 {
+	if relay.StripRequest(alone, nil); len(alone) > 0 {
 		t.Errorf("left: %v", alone)
 	}
 }

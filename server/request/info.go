@@ -3,7 +3,7 @@
 //
 // Parse looks nothing up, and splits a path only after decoding it, so that authorization and routing see the same
 // segments. A Scope belongs to the goroutine of its request; if the answer outlives the handler, the work at its end
-// runs exactly once (outlive.go).
+// runs exactly once (detach.go).
 package request
 
 import (

@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnclearError is the error for a path that begins like that of a resource and is too short.
-type UnclearError struct{ URL string }
+// IncompletePathError is the error for a path that begins like that of a resource and is too short.
+type IncompletePathError struct{ URL string }
 
-func (e *UnclearError) Error() string {
+func (e *IncompletePathError) Error() string {
 	return fmt.Sprintf("unable to determine kind and namespace from url, %s", e.URL)
 }
 
 // Parse parses a request. The path is divided into segments after decoding, so that authorization and routing
-// use the same segments: "//" contains an empty one, and ".." is a name. The only error is *UnclearError.
+// use the same segments: "//" contains an empty one, and ".." is a name. The only error is *IncompletePathError.
 func Parse(method string, u *url.URL) (*Info, error) {
 	info := &Info{Path: u.Path, Verb: strings.ToLower(method)}
 	if u.RawQuery != "" {
@@ -46,7 +46,7 @@ func Parse(method string, u *url.URL) (*Info, error) {
 
 	if parts[0] == "watch" || parts[0] == "proxy" {
 		if len(parts) < 2 {
-			return nil, &UnclearError{URL: u.String()}
+			return nil, &IncompletePathError{URL: u.String()}
 		}
 		info.Verb = parts[0]
 		info.WatchPrefix = parts[0] == "watch"

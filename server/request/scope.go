@@ -54,9 +54,9 @@ type Scope struct {
 	size     int
 	cut      bool
 
-	outlivable bool       // Returned will be called
-	outlived   *outliving // if the answer continues without its handler; otherwise nil
-	panicked   any        // the value of the panic that ended it
+	canDetach bool      // Returned will be called
+	detached  *detached // if the answer continues without its handler; otherwise nil
+	panicked  any       // the value of the panic that ended it
 }
 
 // A response carries this many characters of warnings before each is shortened. A few texts that no header

@@ -107,17 +107,17 @@ func byName(list []any) map[string]any {
 	return m
 }
 
-// mostValue limits the shown length of a value.
-const mostValue = 60
+// maxValue limits the shown length of a value.
+const maxValue = 60
 
 func quoted(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "none"
 	case string:
-		return strconv.Quote(cut(v, mostValue))
+		return strconv.Quote(cut(v, maxValue))
 	}
-	return cut(text(v), mostValue)
+	return cut(text(v), maxValue)
 }
 
 // cut shortens a text.

@@ -188,15 +188,15 @@ func (i *Injected) means(scope *request.Scope, r *http.Request) bool {
 		strings.HasPrefix(r.UserAgent(), i.Agent) && (i.Name == "" || i.Name == nameOf(info, r))
 }
 
-// mostBody limits the part of a body that is searched for the name of an object: as much as a server accepts.
-const mostBody = 2 * budget.MostObject
+// maxBody limits the part of a body that is searched for the name of an object: as much as a server accepts.
+const maxBody = 2 * budget.MostObject
 
 // nameOf returns the name in a request.
 func nameOf(info *request.Info, r *http.Request) string {
 	if info.Name != "" || info.Verb != "create" || r.Body == nil {
 		return info.Name
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, mostBody))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	rest := r.Body
 	r.Body = struct {
 		io.Reader

@@ -110,7 +110,7 @@ func (h History) String() string {
 	fmt.Fprintln(w, "REVISION\tOBJECT\tCHANGED")
 	for _, v := range h {
 		object := strings.TrimPrefix(v.Object.GetNamespace()+"/"+v.Object.GetName(), "/")
-		fmt.Fprintf(w, "%d\t%s\t%s\n", v.Revision, object, cut(strings.Join(v.Changed, ", "), mostShown))
+		fmt.Fprintf(w, "%d\t%s\t%s\n", v.Revision, object, cut(strings.Join(v.Changed, ", "), maxShown))
 	}
 	_ = w.Flush() // a strings.Builder takes everything
 	return b.String()

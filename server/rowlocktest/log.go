@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// mostLog bounds the log of a server; the oldest part is dropped.
-const mostLog = 256 << 10
+// maxLog bounds the log of a server; the oldest part is dropped.
+const maxLog = 256 << 10
 
 // log keeps the log of a server.
 type log struct {
@@ -25,7 +25,7 @@ func (l *log) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil
 func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.text.Len() > mostLog {
+	if l.text.Len() > maxLog {
 		rest := bytes.Clone(l.text.Bytes()[l.text.Len()/2:])
 		l.text.Reset()
 		l.text.Write(rest)

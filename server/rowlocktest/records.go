@@ -90,7 +90,7 @@ func (r *Recording) String() string {
 	fmt.Fprintln(w, "VERB\tRESOURCE\tOBJECT\tAGENT\tANSWER\tCHANGED")
 	for _, q := range r.Requests() {
 		object := strings.TrimPrefix(q.Namespace+"/"+q.Name, "/")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", q.Verb, q.Resource, object, q.Agent, q.answer(), cut(strings.Join(q.Changed, ", "), mostShown))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", q.Verb, q.Resource, object, q.Agent, q.answer(), cut(strings.Join(q.Changed, ", "), maxShown))
 	}
 	_ = w.Flush() // a strings.Builder takes everything
 	lines := strings.Split(b.String(), "\n")
@@ -100,8 +100,8 @@ func (r *Recording) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// mostShown is the maximum length of a line about changes.
-const mostShown = 160
+// maxShown is the maximum length of a line about changes.
+const maxShown = 160
 
 func (q *Request) answer() string {
 	switch {
@@ -186,8 +186,8 @@ type echo struct {
 	revision int64
 }
 
-// mostEchoed limits the recorded part of an answer: the largest object.
-const mostEchoed = budget.MostObject + 1<<20
+// maxEchoed limits the recorded part of an answer: the largest object.
+const maxEchoed = budget.MostObject + 1<<20
 
 // Unwrap serves http.ResponseController.
 func (e *echo) Unwrap() http.ResponseWriter { return e.ResponseWriter }
@@ -206,7 +206,7 @@ func (e *echo) Write(p []byte) (int, error) {
 		e.code = http.StatusOK
 	}
 	if e.keep || e.code >= http.StatusBadRequest {
-		e.body.Write(p[:min(len(p), mostEchoed-e.body.Len())])
+		e.body.Write(p[:min(len(p), maxEchoed-e.body.Len())])
 	}
 	return e.ResponseWriter.Write(p)
 }

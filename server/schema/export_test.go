@@ -99,7 +99,7 @@ func (d *Documents) Kept() (n int) {
 }
 
 // MostWaiters bounds the requests that wait for documents.
-const MostWaiters = mostWaiters
+const MostWaiters = maxWaiters
 
 // Remembered is of how many documents of version 3 something is kept, be it a tag.
 func (d *Documents) Remembered() int { return len(d.documents) }

@@ -19,19 +19,19 @@ import (
 // All requests that wait for a document are in the queue under their users, and the first whose turn it is builds it:
 // a client that requests hundreds of documents makes others wait for at most one of them.
 
-// mostWaiters limits the requests that wait for documents, including those that build one. Half of them may be of one
+// maxWaiters limits the requests that wait for documents, including those that build one. Half of them may be of one
 // user.
-const mostWaiters = 500
+const maxWaiters = 500
 
 const (
-	// mostMakers limits the goroutines that build documents of version 3, half of them for one user. They use at most
+	// maxMakers limits the goroutines that build documents of version 3, half of them for one user. They use at most
 	// half of the processors, in turns of makerTurn: a build that takes longer does not keep others from starting.
-	mostMakers = 48
-	makerTurn  = 2 * time.Second
+	maxMakers = 48
+	makerTurn = 2 * time.Second
 )
 
 func newGate() *fair.Gate {
-	return fair.NewGate(fair.Limits{Places: max(1, runtime.GOMAXPROCS(0)/2), Turn: makerTurn, Room: mostMakers, Share: mostMakers / 2})
+	return fair.NewGate(fair.Limits{Places: max(1, runtime.GOMAXPROCS(0)/2), Turn: makerTurn, Weight: maxMakers, KeyWeight: maxMakers / 2})
 }
 
 // wanted identifies a requested document.
@@ -86,7 +86,7 @@ func (d *Documents) find(ctx context.Context, user string, w wanted) (*document,
 			d.mu.Unlock()
 			return doc, nil
 		}
-		if d.waiters >= mostWaiters || d.waiting[user] >= mostWaiters/2 {
+		if d.waiters >= maxWaiters || d.waiting[user] >= maxWaiters/2 {
 			d.mu.Unlock()
 			return nil, apierrors.NewTooManyRequests("too many requests are waiting for OpenAPI documents, please try again later", 1)
 		}

@@ -64,11 +64,11 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 				Review:        func(context.Context, string, []string) (*authx.Authenticated, bool, error) { return nil, false, nil },
 			}
 		}
-		c.Authorizer = authx.AuthorizerChain{authx.Masters{}, usual.Nodes(true), roles}
+		c.Authorizer = authx.AuthorizerChain{authx.SystemMasters{}, usual.Nodes(true), roles}
 		c.Policy = usual.Policy
 		c.Plugins = []admission.Plugin{usual.Guard(c.Authorizer)}
 		c.Feature = features.Enabled
-		c.Usual([]netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")})
+		c.SetDefaults([]netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")})
 		if features.Enabled("CoordinatedLeaderElection") {
 			c.Controllers.Elections = &elections.Config{Times: reconcile.StandardLeaseTimes(), Identity: c.Address}
 		}

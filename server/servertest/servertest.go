@@ -53,7 +53,7 @@ func Start(t testing.TB, options ...func(*server.Config)) *Server {
 	cfg := server.Config{
 		Catalogue:     kinds.NewCatalogue(builtin.Resources()),
 		Authenticator: authx.Chain{authx.Bearer{Tokens: Tokens{Token: Admin}}},
-		Authorizer:    authx.Masters{},
+		Authorizer:    authx.SystemMasters{},
 		TLS:           &tls.Config{Certificates: borrowed.TLS.Certificates},
 		Listener:      listener,
 		Address:       listener.Addr().String(),

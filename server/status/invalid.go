@@ -13,26 +13,26 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// mostWords limits the bytes of errors in the answer about one object. Some errors repeat the invalid value, and a
+// maxWords limits the bytes of errors in the answer about one object. Some errors repeat the invalid value, and a
 // long list can have one for every item.
-const mostWords = 256 << 10
+const maxWords = 256 << 10
 
-// mostText bounds the message of every Status, and the texts of its causes together, wherever they come from:
+// maxText bounds the message of every Status, and the texts of its causes together, wherever they come from:
 // three times the bound of Invalid.
-const mostText = 3 * mostWords
+const maxText = 3 * maxWords
 
-// mostCauses bounds how many there are.
-const mostCauses = 10_000
+// maxCauses bounds how many there are.
+const maxCauses = 10_000
 
 // limit truncates a Status to the size that clients can use.
 func limit(s *metav1.Status) {
-	s.Message = clip(s.Message, mostText)
+	s.Message = clip(s.Message, maxText)
 	if s.Details == nil || len(s.Details.Causes) == 0 {
 		return
 	}
 	words := 0
 	for i, c := range s.Details.Causes {
-		if words += len(c.Message) + len(c.Field); words <= mostText && i < mostCauses {
+		if words += len(c.Message) + len(c.Field); words <= maxText && i < maxCauses {
 			continue
 		}
 		details := *s.Details // the error keeps its own
@@ -63,12 +63,12 @@ func more(n int) metav1.StatusCause {
 func Invalid(v release.Version, kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
 	causes, texts, seen, words := make([]metav1.StatusCause, 0, min(len(errs), 100)), make([]string, 0, 1), map[string]bool{}, 0
 	for i, err := range errs {
-		if words > mostWords || i == mostCauses {
+		if words > maxWords || i == maxCauses {
 			rest := more(len(errs) - i)
 			causes, texts = append(causes, rest), append(texts, rest.Message)
 			break
 		}
-		body := clip(Body(v, err), mostWords)
+		body := clip(Body(v, err), maxWords)
 		words += len(body) + len(err.Field)
 		causes = append(causes, metav1.StatusCause{Type: metav1.CauseType(err.Type), Message: body, Field: err.Field})
 		if text := err.Field + ": " + body; !seen[text] {

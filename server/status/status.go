@@ -88,7 +88,7 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 		return unavailable("the store is read-only")
 	case errors.Is(err, sqlstore.ErrRefused):
 		return unavailable("the store's database refuses what the server needs to do, as the server's log says in detail")
-	case errors.Is(err, sqlstore.ErrWentBack):
+	case errors.Is(err, sqlstore.ErrRewound):
 		return unavailable("the database has gone back to an older state: all objects are loaded anew, please try again")
 	case errors.Is(err, sqlstore.ErrLeadLost):
 		return unavailable("another server runs the controller now")

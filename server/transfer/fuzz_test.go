@@ -66,14 +66,14 @@ func (z *fuzzed) read(t *testing.T, key string, value []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	switch out.Fate {
+	switch out.Disposition {
 	case transfer.Taken:
 		e, ok, err := z.writer.Entry(out.Row)
 		if err != nil || !ok || e.Key != key {
 			t.Fatalf("%q comes back as %q: %v", key, e.Key, err)
 		}
 		again, err := z.reader.Read(t.Context(), e)
-		if err != nil || again.Fate != transfer.Taken || !cmp.Equal(tree(t, again.Row.Value), tree(t, out.Row.Value)) {
+		if err != nil || again.Disposition != transfer.Taken || !cmp.Equal(tree(t, again.Row.Value), tree(t, out.Row.Value)) {
 			t.Fatalf("%q: %v, %v\n%s\n%s", key, err, again.Err, out.Row.Value, again.Row.Value)
 		}
 	case transfer.Left:

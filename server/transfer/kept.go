@@ -8,15 +8,15 @@ import (
 
 // Why something is left out, as reports call it.
 const (
-	leftRanges    = "ranges of service addresses and node ports (made anew from the Services)"
-	leftMasters   = "leases of the old API servers"
-	leftHealth    = "marks of the old store itself"
-	leftK3s       = "what k3s keeps for itself: its keys and certificates (taken along by --take-along), its members of etcd"
-	leftEndpoints = "endpoints of the old API servers (the new ones write their own)"
-	leftEvents    = "events (taken along with --events)"
-	leftElsewhere = "keys outside the prefix"
-	leftUnknown   = "keys of resources that are not served here"
-	leftNotJSON   = "objects of other API servers (custom resources are JSON, these are not)"
+	leftRanges        = "ranges of service addresses and node ports (made anew from the Services)"
+	leftMasters       = "leases of the old API servers"
+	leftHealth        = "marks of the old store itself"
+	leftK3s           = "what k3s keeps for itself: its keys and certificates (taken along by --take-along), its members of etcd"
+	leftEndpoints     = "endpoints of the old API servers (the new ones write their own)"
+	leftEvents        = "events (taken along with --events)"
+	leftOutsidePrefix = "keys outside the prefix"
+	leftUnknown       = "keys of resources that are not served here"
+	leftNotJSON       = "objects of other API servers (custom resources are JSON, these are not)"
 )
 
 // keptBelow are the prefixes of paths whose contents are internal to a server, in a stock server and in the
@@ -75,7 +75,7 @@ func keptOutside(key string) string {
 			return why
 		}
 	}
-	return leftElsewhere
+	return leftOutsidePrefix
 }
 
 // keptObject returns the reason why an object is left out by its key.

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/convert"
 	"github.com/rowlock/rowlock/server/kinds"
-	older "github.com/rowlock/rowlock/server/transfer/past"
+	older "github.com/rowlock/rowlock/server/transfer/legacyapi"
 )
 
 // alike are the versions of the past whose messages are those of a version that is served:

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/sample"
 	"github.com/rowlock/rowlock/server/release"
-	older "github.com/rowlock/rowlock/server/transfer/past"
+	older "github.com/rowlock/rowlock/server/transfer/legacyapi"
 )
 
 // TestAlike: another Go type, that of a served version or one of package past, reads the same from a message
@@ -26,7 +26,7 @@ func TestAlike(t *testing.T) {
 	read := map[string]bool{}
 	for _, kind := range sample.Kinds(types) {
 		now, ok := likeness(kind)
-		if typed := l.ofPast(kind); typed != nil && strings.HasSuffix(reflect.TypeOf(typed).Elem().PkgPath(), "/transfer/past") {
+		if typed := l.ofPast(kind); typed != nil && strings.HasSuffix(reflect.TypeOf(typed).Elem().PkgPath(), "/transfer/legacyapi") {
 			now, ok = kind.GroupKind().WithVersion("v1"), true
 		}
 		served := l.catalogue.LookupKind(now)

@@ -47,7 +47,7 @@ func TestOldVersions(t *testing.T) {
 	} {
 		out := take(t, reader(), foreign.Entry{Key: c.key, Value: c.value, ModRevision: 1})
 		for _, part := range c.holds {
-			if out.Fate != transfer.Taken || !strings.Contains(string(out.Row.Value), part) {
+			if out.Disposition != transfer.Taken || !strings.Contains(string(out.Row.Value), part) {
 				t.Errorf("%s: %v, no %s in %s", c.key, out.Err, part, out.Row.Value)
 			}
 		}
@@ -77,7 +77,7 @@ func TestLostFields(t *testing.T) {
 	r := reader()
 	for i := range 3 {
 		cm := grown(encode(t, &corev1.ConfigMap{ObjectMeta: meta("a", fmt.Sprint("x", i)), Data: map[string]string{"k": strings.Repeat("v", 200*i)}}, "v1", "ConfigMap"))
-		if out := take(t, r, foreign.Entry{Key: fmt.Sprint("/registry/configmaps/a/x", i), Value: cm, ModRevision: 1}); out.Fate != transfer.Taken || !slices.Equal(out.Unknown, []string{`unknown field "99"`}) {
+		if out := take(t, r, foreign.Entry{Key: fmt.Sprint("/registry/configmaps/a/x", i), Value: cm, ModRevision: 1}); out.Disposition != transfer.Taken || !slices.Equal(out.Unknown, []string{`unknown field "99"`}) {
 			t.Fatalf("%+v", out)
 		}
 	}
@@ -108,8 +108,8 @@ func TestReasonsQuoteNothing(t *testing.T) {
 		{"configmaps", "ConfigMap", "v1", "", `,"data":hunter2`},
 	} {
 		out := take(t, reader(), foreign.Entry{Key: "/registry/" + c.key + "/a/x", Value: fmt.Appendf(nil, head, c.kind, c.version, c.metadata, c.rest), ModRevision: 1})
-		if out.Fate != transfer.Damaged || strings.Contains(out.Err.Error(), "hunter2") {
-			t.Errorf("%+v: fate %d, %v", c, out.Fate, out.Err)
+		if out.Disposition != transfer.Damaged || strings.Contains(out.Err.Error(), "hunter2") {
+			t.Errorf("%+v: fate %d, %v", c, out.Disposition, out.Err)
 		}
 	}
 }

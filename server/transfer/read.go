@@ -30,22 +30,22 @@ type Options struct {
 	Now    time.Time // when the rows are written
 }
 
-// Fate is the decision on an entry.
-type Fate uint8
+// Disposition is the decision on an entry.
+type Disposition uint8
 
 const (
-	Taken   Fate = iota + 1 // it is a row now
-	Left                    // it is left out, for the reason in Why
-	Damaged                 // it should be a row, and cannot be read: see Err
+	Taken   Disposition = iota + 1 // it is a row now
+	Left                           // it is left out, for the reason in Why
+	Damaged                        // it should be a row, and cannot be read: see Err
 )
 
-// Outcome is the fate of one entry.
+// Outcome is the result for one entry.
 type Outcome struct {
-	Fate Fate
-	Key  sqlstore.Key // of the object, where the key of the entry names one
-	Why  string
-	Err  error
-	Row  sqlstore.Row // its value is the Outcome's own
+	Disposition Disposition
+	Key         sqlstore.Key // of the object, where the key of the entry names one
+	Why         string
+	Err         error
+	Row         sqlstore.Row // its value is the Outcome's own
 	// Unknown are the first fields of its value that no type here has, which are lost.
 	Unknown []string
 	Claims  []sqlstore.Row // rows that go with it; their revisions are for the caller to give
@@ -71,7 +71,7 @@ func (r *Reader) Read(ctx context.Context, e foreign.Entry) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
-	if out.Fate == Damaged && errors.Is(out.Err, sqlstore.ErrKeyUnavailable) {
+	if out.Disposition == Damaged && errors.Is(out.Err, sqlstore.ErrKeyUnavailable) {
 		return Outcome{}, fmt.Errorf("%s: %w", foreign.Shown(e.Key), out.Err)
 	}
 	r.report.count(e.Key, &out)
@@ -81,21 +81,21 @@ func (r *Reader) Read(ctx context.Context, e foreign.Entry) (Outcome, error) {
 func (r *Reader) read(ctx context.Context, e foreign.Entry) Outcome {
 	path, below := r.path(e.Key)
 	if !below {
-		return Outcome{Fate: Left, Why: keptOutside(e.Key)}
+		return Outcome{Disposition: Left, Why: keptOutside(e.Key)}
 	}
 	if why := keptPath(path); why != "" {
-		return Outcome{Fate: Left, Why: why}
+		return Outcome{Disposition: Left, Why: why}
 	}
 	at, ok := r.locate(path)
 	if !ok {
-		return Outcome{Fate: Left, Why: leftUnknown}
+		return Outcome{Disposition: Left, Why: leftUnknown}
 	}
 	if why := r.keptObject(at); why != "" {
-		return Outcome{Fate: Left, Why: why, Key: at.key}
+		return Outcome{Disposition: Left, Why: why, Key: at.key}
 	}
 	out, err := r.object(ctx, at, e)
 	if err != nil {
-		return Outcome{Fate: Damaged, Key: at.key, Err: unquoted(err)}
+		return Outcome{Disposition: Damaged, Key: at.key, Err: unquoted(err)}
 	}
 	out.Key = at.key
 	return out
@@ -144,12 +144,12 @@ func (r *Reader) builtin(ctx context.Context, at located, row sqlstore.Row, plai
 		return Outcome{}, err
 	}
 	if why := keptInside(at, obj); why != "" {
-		return Outcome{Fate: Left, Why: why}, nil
+		return Outcome{Disposition: Left, Why: why}, nil
 	}
 	if row.ExpiresAt.IsZero() {
 		row.ExpiresAt = objects.Expiry(home.Storage, obj, r.options.Now)
 	}
-	out := Outcome{Fate: Taken, Unknown: unknown}
+	out := Outcome{Disposition: Taken, Unknown: unknown}
 	if out.Claims, err = r.claims(ctx, home, obj); err != nil {
 		return Outcome{}, err
 	}
@@ -170,7 +170,7 @@ func (r *Reader) builtin(ctx context.Context, at located, row sqlstore.Row, plai
 // it is: the definition that is in the same store knows it.
 func (r *Reader) customObject(row sqlstore.Row, plain []byte) (Outcome, error) {
 	if !isJSON(plain) {
-		return Outcome{Fate: Left, Why: leftNotJSON}, nil
+		return Outcome{Disposition: Left, Why: leftNotJSON}, nil
 	}
 	row.Value = bytes.Clone(bytes.TrimRight(plain, "\n"))
 	value, err := integrity.Read(r.json, nil, &row)
@@ -185,7 +185,7 @@ func (r *Reader) customObject(row sqlstore.Row, plain []byte) (Outcome, error) {
 		return Outcome{}, err
 	}
 	row.Value = value
-	return Outcome{Fate: Taken, Row: row}, nil
+	return Outcome{Disposition: Taken, Row: row}, nil
 }
 
 // claims returns the rows of claims of an object on values that are unique in the cluster, which its deletion

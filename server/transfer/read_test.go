@@ -77,7 +77,7 @@ func sameThereAndBack(t *testing.T, catalogue *kinds.Catalogue, r *kinds.Resourc
 		e := foreign.Entry{Key: keyOf(home, obj), Value: slices.Clone(value), CreateRevision: 3, ModRevision: 9}
 		rd := reader()
 		out := take(t, rd, e)
-		if out.Fate != transfer.Taken {
+		if out.Disposition != transfer.Taken {
 			t.Fatalf("seed %d: %+v", seed, out)
 		}
 		want := sqlstore.Key{Resource: r.Storage.Key, Namespace: obj.GetNamespace(), Name: "x"}
@@ -90,7 +90,7 @@ func sameThereAndBack(t *testing.T, catalogue *kinds.Catalogue, r *kinds.Resourc
 			t.Fatalf("back: %+v, %v", back, err)
 		}
 		again := take(t, rd, back)
-		if diff := cmp.Diff(tree(t, out.Row.Value), tree(t, again.Row.Value)); again.Fate != transfer.Taken || diff != "" {
+		if diff := cmp.Diff(tree(t, out.Row.Value), tree(t, again.Row.Value)); again.Disposition != transfer.Taken || diff != "" {
 			t.Fatalf("there and back: %v %s", again.Err, diff)
 		}
 	}
@@ -213,7 +213,7 @@ func TestFates(t *testing.T) {
 	for _, c := range []struct {
 		key      string
 		value    []byte
-		fate     transfer.Fate
+		fate     transfer.Disposition
 		contains string
 	}{
 		{"/registry/configmaps/a/x", cm, transfer.Taken, ""},
@@ -254,11 +254,11 @@ func TestFates(t *testing.T) {
 		if out.Err != nil {
 			reason = out.Err.Error()
 		}
-		if out.Fate != c.fate || !strings.Contains(reason, c.contains) {
-			t.Errorf("%q: fate %d, %q, want %d, %q", c.key, out.Fate, reason, c.fate, c.contains)
+		if out.Disposition != c.fate || !strings.Contains(reason, c.contains) {
+			t.Errorf("%q: fate %d, %q, want %d, %q", c.key, out.Disposition, reason, c.fate, c.contains)
 		}
 	}
-	if out := take(t, transfer.NewReader(transfer.Options{}), foreign.Entry{Key: "/registry/events/a/x", ModRevision: 1}); out.Fate != transfer.Left || !strings.Contains(out.Why, "--events") {
+	if out := take(t, transfer.NewReader(transfer.Options{}), foreign.Entry{Key: "/registry/events/a/x", ModRevision: 1}); out.Disposition != transfer.Left || !strings.Contains(out.Why, "--events") {
 		t.Errorf("an event: %+v", out)
 	}
 }
@@ -297,7 +297,7 @@ func TestSilentKMS(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r = transfer.NewReader(transfer.Options{Opener: failing{errors.New("broken")}})
-	if out := take(t, r, sealed); out.Fate != transfer.Damaged {
+	if out := take(t, r, sealed); out.Disposition != transfer.Damaged {
 		t.Errorf("%+v", out)
 	}
 }

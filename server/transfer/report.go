@@ -25,13 +25,13 @@ type Report struct {
 	Objects     int64      `json:"objects"`   // that are taken along
 	Claims      int64      `json:"claims"`    // addresses and ports of services that are held
 	Resources   []Resource `json:"resources"` // in the order of their names
-	Left        []LeftOut  `json:"left"`      // in the order of the reasons
+	Left        []Skipped  `json:"left"`      // in the order of the reasons
 	Undecodable int64      `json:"undecodable"`
 	Problems    []Problem  `json:"problems"` // the first undecodable values
 	Warnings    []string   `json:"warnings"`
 	byResource  map[string]*Resource
-	byReason    map[string]*LeftOut
-	byField     map[string]*LeftOut
+	byReason    map[string]*Skipped
+	byField     map[string]*Skipped
 }
 
 // Resource counts the objects of one resource.
@@ -41,8 +41,8 @@ type Resource struct {
 	Bytes   int64  `json:"bytes"` // of JSON
 }
 
-// LeftOut counts the entries that were left out for one reason.
-type LeftOut struct {
+// Skipped counts the entries that were left out for one reason.
+type Skipped struct {
 	Why   string   `json:"why"`
 	Keys  int64    `json:"keys"`
 	Names []string `json:"names"` // the first of them
@@ -55,12 +55,12 @@ type Problem struct {
 }
 
 func newReport() Report {
-	return Report{Resources: []Resource{}, Left: []LeftOut{}, Problems: []Problem{}, Warnings: []string{}, byResource: map[string]*Resource{}, byReason: map[string]*LeftOut{}, byField: map[string]*LeftOut{}}
+	return Report{Resources: []Resource{}, Left: []Skipped{}, Problems: []Problem{}, Warnings: []string{}, byResource: map[string]*Resource{}, byReason: map[string]*Skipped{}, byField: map[string]*Skipped{}}
 }
 
 func (r *Report) count(key string, out *Outcome) {
 	r.Entries++
-	switch out.Fate {
+	switch out.Disposition {
 	case Taken:
 		r.Objects++
 		r.Claims += int64(len(out.Claims))
@@ -80,7 +80,7 @@ func (r *Report) count(key string, out *Outcome) {
 	case Left:
 		one := r.byReason[out.Why]
 		if one == nil {
-			one = &LeftOut{Why: out.Why}
+			one = &Skipped{Why: out.Why}
 			r.byReason[out.Why] = one
 		}
 		one.Keys++
@@ -103,7 +103,7 @@ func (r *Report) lost(field, key string) {
 		if len(r.byField) >= maxWarnings {
 			return
 		}
-		one = &LeftOut{Why: field, Names: []string{foreign.Shown(key)}}
+		one = &Skipped{Why: field, Names: []string{foreign.Shown(key)}}
 		r.byField[field] = one
 	}
 	one.Keys++
@@ -127,7 +127,7 @@ func (r *Report) warn(text string) {
 // Report returns the report on all entries so far. It is the caller's.
 func (r *Reader) Report() Report {
 	out := r.report
-	out.Resources, out.Left = []Resource{}, []LeftOut{}
+	out.Resources, out.Left = []Resource{}, []Skipped{}
 	for _, name := range slices.Sorted(maps.Keys(r.report.byResource)) {
 		out.Resources = append(out.Resources, *r.report.byResource[name])
 	}

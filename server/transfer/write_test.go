@@ -63,11 +63,11 @@ func TestEntryForms(t *testing.T) {
 func TestEntryRefuses(t *testing.T) {
 	w := transfer.NewWriter("")
 	flipped := row("configmaps", "a", "x", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"a"}}`)
-	flipped.Damaged = sqlstore.SumError(1, 2)
+	flipped.Damaged = sqlstore.ChecksumError(1, 2)
 	for text, r := range map[string]sqlstore.Row{
 		"the row has the checksum": flipped,
 		"cannot be read: unexpect": row("ws.e.io", "a", "x", `{"kind":"W"`),
-		"number into Go value of": row("ws.e.io", "a", "y", `5`),
+		"number into Go value of":  row("ws.e.io", "a", "y", `5`),
 		"cannot be read: it is nu": row("ws.e.io", "a", "z", `null`),
 		"unlike its resource":      row("nodes", "a", "x", `{}`),
 		"no key of etcd can hold":  row("configmaps", "a", "x/y", `{}`),

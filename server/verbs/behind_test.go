@@ -17,7 +17,7 @@ import (
 func TestSubresourcesBehind(t *testing.T) {
 	memory := storetest.NewMemory()
 	first := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(memory, sqlstore.Config{}))
-	second := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(storetest.Deaf{Driver: memory.Again()}, sqlstore.Config{}))
+	second := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(storetest.WithoutHints{Driver: memory.Again()}, sqlstore.Config{}))
 	const accounts, scale = "/api/v1/namespaces/shop/serviceaccounts", "/apis/apps/v1/namespaces/shop/deployments/d/scale"
 	first.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
 	first.Must("POST", accounts, `{"metadata":{"name":"a"}}`)

@@ -117,7 +117,7 @@ const heavyTurn = 2 * time.Second
 // are processors, which leaves the other half to light ones. Users take turns, so a user waits for one body of another and not
 // for all.
 func NewGate(sizes budget.Sizes) *fair.Gate {
-	return fair.NewGate(fair.Limits{Places: max(1, goruntime.GOMAXPROCS(0)/2), Turn: heavyTurn, Room: sizes.Together(), Share: sizes.Share(), Free: budget.Small})
+	return fair.NewGate(fair.Limits{Places: max(1, goruntime.GOMAXPROCS(0)/2), Turn: heavyTurn, Weight: sizes.AllUsers(), KeyWeight: sizes.Share(), Free: budget.Small})
 }
 
 // hold waits for its turn, and reserves room at the gate for a call, in place of the room that the call has.

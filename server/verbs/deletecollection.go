@@ -37,7 +37,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
-	marked := &writes.Marked{}
+	marked := &writes.AlreadyDeleting{}
 	if err := h.deleteItems(c, req, options, p.Items, marked); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 		return err
 	}
 	// These objects are newer than the request, so their later changes do not matter.
-	if err := h.deleteItems(c, req, options, changed, &writes.Marked{}); err != nil {
+	if err := h.deleteItems(c, req, options, changed, &writes.AlreadyDeleting{}); err != nil {
 		return err
 	}
 	return h.Answers.Page(&c.Request, form, p)
@@ -54,7 +54,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 
 // deleteItems deletes some items. marked takes those that are marked for deletion already: the head of all
 // writes, which a repeated delete must know of, is read once for all of them.
-func (h *Handler) deleteItems(c *Call, req *writes.Request, options *metav1.DeleteOptions, items []*cache.Item, marked *writes.Marked) error {
+func (h *Handler) deleteItems(c *Call, req *writes.Request, options *metav1.DeleteOptions, items []*cache.Item, marked *writes.AlreadyDeleting) error {
 	for _, item := range items {
 		if err := c.Context().Err(); err != nil {
 			return err

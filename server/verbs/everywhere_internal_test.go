@@ -30,7 +30,7 @@ func TestEverywhere(t *testing.T) {
 		h    *Handler
 		want bool
 	}{{&Handler{}, false}, {&Handler{Writes: &writes.Writer{}}, false}, {&Handler{Writes: &writes.Writer{Authorizer: asked}}, true}} {
-		if may, err := tc.h.Everywhere(call, r, "list", "a"); may != tc.want || err != nil {
+		if may, err := tc.h.AllNamespaces(call, r, "list", "a"); may != tc.want || err != nil {
 			t.Errorf("%+v: %t, %v", tc.h.Writes, may, err)
 		}
 	}

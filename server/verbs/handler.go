@@ -94,7 +94,7 @@ func (h *Handler) serve(c *Call) error {
 
 // endSpan ends the span of a verb, at the end of the answer if that outlives the handler.
 func endSpan(s *request.Scope, span tracing.Span) {
-	if s.Outlives() {
+	if s.IsDetached() {
 		s.AtEnd(span.End)
 		return
 	}

@@ -25,7 +25,7 @@ func (h *Handler) list(c *Call) error {
 	if err := readSelectors(c, o); err != nil {
 		return err
 	}
-	o.Everywhere = func() (bool, error) { return h.everywhere(c) }
+	o.AllNamespaces = func() (bool, error) { return h.allNamespaces(c) }
 	p, err := h.Objects.List(c.Context(), c.Permit(), c.Resource, o)
 	if err != nil {
 		return err
@@ -89,10 +89,10 @@ func readSelectors(c *Call, o *objects.ListOptions) error {
 	return nil
 }
 
-// Everywhere reports whether the user may do in all namespaces, with objects of a resource or with those of one name, what the
+// AllNamespaces reports whether the user may do in all namespaces, with objects of a resource or with those of one name, what the
 // request does in one. A namespace that was deleted and created again may belong to another user, so rights in it do not cover
 // objects of the earlier one, but rights in all namespaces do.
-func (h *Handler) Everywhere(c *Call, r *kinds.Resource, verb, name string) (bool, error) {
+func (h *Handler) AllNamespaces(c *Call, r *kinds.Resource, verb, name string) (bool, error) {
 	if h.Writes == nil || h.Writes.Authorizer == nil {
 		return false, nil
 	}
@@ -105,18 +105,18 @@ func (h *Handler) Everywhere(c *Call, r *kinds.Resource, verb, name string) (boo
 	return p.Valid(), nil
 }
 
-func (h *Handler) everywhere(c *Call) (bool, error) {
+func (h *Handler) allNamespaces(c *Call) (bool, error) {
 	permit := c.Permit()
-	return h.Everywhere(c, c.Resource, c.Info.Verb, permit.Only())
+	return h.AllNamespaces(c, c.Resource, c.Info.Verb, permit.Only())
 }
 
-// ofThisNamespace refuses a watch that begins in an earlier namespace of the same name, as if its revision were gone.
-func (h *Handler) ofThisNamespace(c *Call, o *objects.ListOptions) error {
+// sameNamespace refuses a watch that begins in an earlier namespace of the same name, as if its revision were gone.
+func (h *Handler) sameNamespace(c *Call, o *objects.ListOptions) error {
 	revision, err := o.Revision(false)
-	if err != nil || revision == 0 || o.InitialEvents() || revision >= h.Objects.NamespaceMade(o.Namespace) {
+	if err != nil || revision == 0 || o.InitialEvents() || revision >= h.Objects.NamespaceCreated(o.Namespace) {
 		return nil // the error of a revision is reported where it is used
 	}
-	may, err := h.everywhere(c)
+	may, err := h.allNamespaces(c)
 	if err == nil && !may {
 		err = apierrors.NewResourceExpired(fmt.Sprintf("namespace %s was made anew since resource version %d", o.Namespace, revision))
 	}

@@ -41,7 +41,7 @@ func (h *Handler) newWatch(c *Call) (none watches.Watch, err error) {
 		err = readSelectors(c, o)
 	}
 	if err == nil {
-		err = h.ofThisNamespace(c, o)
+		err = h.sameNamespace(c, o)
 	}
 	if err != nil {
 		return none, err

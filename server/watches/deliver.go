@@ -13,18 +13,18 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// errUp: the watch has lasted for its time.
-var errUp = errors.New("the time of the watch is up")
+// errTimeout: the watch has lasted for its time.
+var errTimeout = errors.New("the time of the watch is up")
 
-// errCut: the watch ends in the middle of a large event.
-var errCut = fmt.Errorf("%w for a large event", cache.ErrSlow)
+// errSlow: the watch ends in the middle of a large event.
+var errSlow = fmt.Errorf("%w for a large event", cache.ErrSlow)
 
 // drain sends the deliveries that wait, and the bookmark that is due. Later ones wake the handler again.
 func (w *stream) drain(ctx context.Context, out output) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.checkAlarm(); w.up {
-		return errUp
+	if w.checkTimer(); w.up {
+		return errTimeout
 	}
 	if w.panicked != nil {
 		panic(w.panicked)
@@ -84,7 +84,7 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	if w.over {
 		return true
 	}
-	if w.checkAlarm(); w.up || w.failed != nil || w.panicked != nil || out.blocked() || len(w.rest) > 0 || !w.watcher.InMemory() {
+	if w.checkTimer(); w.up || w.failed != nil || w.panicked != nil || out.blocked() || len(w.rest) > 0 || !w.watcher.InMemory() {
 		return false
 	}
 	var revision int64
@@ -104,9 +104,9 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	return w.failed == nil && !out.blocked()
 }
 
-// checkAlarm checks whether a bookmark or the end of the watch is due. The caller holds w.mu.
-func (w *stream) checkAlarm() {
-	if !w.alarmed.Swap(false) || w.up {
+// checkTimer checks whether a bookmark or the end of the watch is due. The caller holds w.mu.
+func (w *stream) checkTimer() {
+	if !w.wheelFired.Swap(false) || w.up {
 		return
 	}
 	now := time.Now()
@@ -114,7 +114,7 @@ func (w *stream) checkAlarm() {
 		return
 	}
 	w.due = w.bookmarks
-	w.server.clock.set(w, w.nextAlarm(now))
+	w.server.wheel.set(w, w.nextTimer(now))
 }
 
 // deliver sends the rest of the batch; with a direct output that does not wait, as much as the client reads at once. It ends the
@@ -177,20 +177,20 @@ func (w *stream) deliver(out output) error {
 // sendLarge sends a frame in pieces, in turn with the long answers of other users. The watch ends in the middle of the frame if
 // the cache has ended its watcher, which would keep the object in memory for as long as the client takes.
 func (w *stream) sendLarge(out output, frame []byte) error {
-	pace := w.server.Answers.Pace(w.request)
-	defer pace.End()
+	turn := w.server.Answers.Turn(w.request)
+	defer turn.End()
 	began, taken := time.Now(), 0
 	for len(frame) > 0 {
 		piece := frame[:min(len(frame), answers.Chunk)]
-		if err := pace.Next(len(piece)); err != nil {
+		if err := turn.Next(len(piece)); err != nil {
 			return err
 		}
 		if err := out.send(piece); err != nil {
 			return err
 		}
 		taken += len(piece)
-		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.IsCut() || tooSlow(time.Since(began), taken)) {
-			return errCut
+		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.EndedSlow() || tooSlow(time.Since(began), taken)) {
+			return errSlow
 		}
 		runtime.Gosched() // otherwise it keeps a processor for ten milliseconds, and short requests wait
 	}
@@ -204,7 +204,7 @@ func (w *stream) frame(t cache.EventType, it *cache.Item) ([]byte, error) {
 
 // settle decides the event type for an object that is stored in another version than the watch's.
 func (w *stream) settle(d cache.Delivery) (cache.Delivery, bool, error) {
-	return d.Settle(func(it *cache.Item) (bool, error) {
+	return d.Resolve(func(it *cache.Item) (bool, error) {
 		return w.server.Objects.Selects(w.request.Context(), w.request.Resource, w.filter, it)
 	})
 }
@@ -230,11 +230,11 @@ const (
 	again               // and will check again
 )
 
-// outlive lets the watch go on after its handler and the filters around it have returned. From then on it has a goroutine
-// only for work that would make the goroutines of the cache or of the clock wait.
-func (w *stream) outlive(ctx context.Context, out *directOutput) {
+// detach lets the watch go on after its handler and the filters around it have returned. From then on it has a goroutine
+// only for work that would make the goroutines of the cache or of the timer wheel wait.
+func (w *stream) detach(ctx context.Context, out *directOutput) {
 	w.outlives, w.ctx, w.out = true, ctx, out
-	w.request.Scope.Outlive(w.resume)
+	w.request.Scope.Detach(w.resume)
 }
 
 // resume continues the watch once the handler and all filters have returned.
@@ -248,7 +248,7 @@ func (w *stream) resume(panicked any) {
 	w.slim()
 	w.callsWebhook = w.request.Resource.LoadCallsWebhook() // the goroutines of the cache must not wait for a webhook
 	w.unlink = w.out.stream.WhenEnded(w.ctx, w.Wake)       // work notices an earlier end
-	w.server.clock.set(w, w.nextAlarm(time.Now()))
+	w.server.wheel.set(w, w.nextTimer(time.Now()))
 	w.watcher.SetHooks(w)
 	w.work()
 }
@@ -312,10 +312,10 @@ func (w *stream) turn() (over bool, panicked any) {
 	if err == nil && w.ctx.Err() == nil {
 		return false, nil
 	}
-	if !errors.Is(err, errUp) {
+	if !errors.Is(err, errTimeout) {
 		w.conclude(w.ctx, w.out, err)
 	}
-	w.complete = !errors.Is(err, errCut)
+	w.complete = !errors.Is(err, errSlow)
 	return true, nil
 }
 
@@ -325,7 +325,7 @@ func (w *stream) endAs(panicked any) {
 		w.unlink()
 	}
 	w.finish(w.out)
-	w.server.clock.forget(w) // only now: until finish, push may have set it
+	w.server.wheel.forget(w) // only now: until finish, push may have set it
 	w.stop()
 	rest := w.request.Scope.Ended(panicked)
 	w.out.stream.Over()

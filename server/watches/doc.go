@@ -4,8 +4,8 @@
 //	Watch.Serve         watches.go   sends the header; from here on errors are events
 //	  initial           initial.go   the objects that exist at the beginning
 //	  drain, push       deliver.go   changes and bookmarks
-//	  outlive           deliver.go   the watch goes on after its handler has returned
-//	clock               clock.go     one timer for the bookmarks and the ends of all watches
+//	  detach            deliver.go   the watch goes on after its handler has returned
+//	timerWheel          timerwheel.go  one timer for the bookmarks and the ends of all watches
 //	directOutput        output.go    writes to a wire.Stream
 //	standardOutput      output_standard.go   writes to the request's http.ResponseWriter
 //	websocketOutput     output_websocket.go  one message for each frame
@@ -24,9 +24,9 @@
 //	                           v
 //	                         output
 //
-// With the direct output the handler returns if all filters around it allow that (request.Scope.Outlive). What stays in
+// With the direct output the handler returns if all filters around it allow that (request.Scope.Detach). What stays in
 // memory is the stream, the watcher, and the functions to call at the end. What push cannot do without waiting is done by
-// work, in one goroutine at a time, which ends when nothing is left to do; the connection waits for its end. The clock calls
+// work, in one goroutine at a time, which ends when nothing is left to do; the connection waits for its end. The timer wheel calls
 // push when bookmarks are due, in the goroutine of its timer, for all watches of a connection together. The request ends
 // once, after the answer.
 //

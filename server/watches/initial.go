@@ -23,18 +23,18 @@ func tooSlow(took time.Duration, taken int) bool {
 // initial sends the current objects, and the bookmark that ends them if the client wants one.
 func (w *stream) initial(out output) (err error) {
 	began, taken := time.Now(), 0
-	pace := w.server.Answers.Pace(w.request)
-	defer pace.End()
+	turn := w.server.Answers.Turn(w.request)
+	defer turn.End()
 	defer w.request.End()
 	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
-		if err = w.server.Answers.Room(w.request, w.view.Negotiated(), it); err == nil {
+		if err = w.server.Answers.ReserveMemory(w.request, w.view.Negotiated(), it); err == nil {
 			frame, err = w.frame(cache.Added, it)
 		}
 		if err == nil {
 			w.begun = true
 			w.sent(len(frame))
-			if err = pace.Next(len(frame)); err == nil {
+			if err = turn.Next(len(frame)); err == nil {
 				err = w.sendInitial(out, frame, began, taken)
 			}
 			taken += len(frame)

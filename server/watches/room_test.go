@@ -71,7 +71,7 @@ func TestSlowWatchesGiveTheirRoomBack(t *testing.T) {
 			c.Apply([]sqlstore.Change{{Row: sqlstore.Row{
 				Key: sqlstore.Key{Resource: "configmaps", Namespace: "ns", Name: "a"}, Revision: 1, Value: []byte(servertest.ConfigMap("a", "", strings.Repeat("v", size))),
 			}}})
-			stored, room := objects.New(catalogue, nil, c), fair.NewGate(fair.Limits{Places: math.MaxInt32, Room: 2 * size, Free: 1})
+			stored, room := objects.New(catalogue, nil, c), fair.NewGate(fair.Limits{Places: math.MaxInt32, Weight: 2 * size, Free: 1})
 			shown := &answers.Answers{Items: stored, Large: room}
 			h := scoped(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown, Log: slog.New(slog.DiscardHandler)}})
 			ctx, cancel := context.WithCancel(t.Context())

@@ -29,7 +29,7 @@ func TestTogether(t *testing.T) {
 				t.Fatalf("connection %d, after %v: the first bookmark comes after %v", id, now.Sub(begin), in)
 			}
 			times[time.Duration(first.UnixNano())%bookmarkEvery] = true
-			late := first.Add(clockStep)
+			late := first.Add(wheelTick)
 			if second := together(conn, late, late.Add(bookmarkEvery)); second.Sub(first) != bookmarkEvery {
 				t.Fatalf("connection %d: the second bookmark comes %v behind the first", id, second.Sub(first))
 			}

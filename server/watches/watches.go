@@ -47,7 +47,7 @@ type Server struct {
 	Log     *slog.Logger               // nil: slog.Default
 	For     time.Duration              // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 
-	clock clock
+	wheel timerWheel
 }
 
 const (
@@ -87,7 +87,7 @@ type stream struct {
 	bookmarks bool
 	end       time.Time
 	timer     *time.Timer
-	alarms    atomic.Uint32
+	signals   atomic.Uint32
 	conn      wire.Conn // of HTTP/2; else nil
 	filter    *cache.Filter
 	batch     []cache.Delivery
@@ -98,12 +98,12 @@ type stream struct {
 	sent      func(bytes int)                                    // counts each event
 
 	// Of a watch whose handler has returned:
-	ctx     context.Context
-	out     *directOutput
-	unlink  func() bool // stops watching ctx
-	state   atomic.Uint32
-	alarmed atomic.Bool // the clock has fired, and checkAlarm was not called since
-	alarm   alarm
+	ctx        context.Context
+	out        *directOutput
+	unlink     func() bool // stops watching ctx
+	state      atomic.Uint32
+	wheelFired atomic.Bool // the wheel has fired, and checkTimer was not called since
+	wheelEntry wheelEntry
 }
 
 // New finds where a watch begins, by the options of a request, in a form that was negotiated. The caller must call Serve.
@@ -193,7 +193,7 @@ func (v Watch) Serve() error {
 	}
 	if out := w.begin(); out != nil {
 		defer w.leave(out)
-		if w.complete = !errors.Is(w.run(w.request.R.Context(), out), errCut); !w.complete {
+		if w.complete = !errors.Is(w.run(w.request.R.Context(), out), errSlow); !w.complete {
 			panic(http.ErrAbortHandler)
 		}
 	}
@@ -230,7 +230,7 @@ func (w *stream) begin() closer {
 	}
 	var detached wire.Stream
 	ok := false
-	if w.request.Scope.Outlivable() {
+	if w.request.Scope.CanDetach() {
 		_ = w.waiting(func() error { // if it gets no seat again its context has ended, which run notices
 			detached, ok = wire.Detach(rw)
 			return nil
@@ -330,7 +330,7 @@ func (w *stream) events(ctx context.Context, out output) error {
 	w.there = nil
 	w.request.Scope.Begun()
 	if direct, ok := out.(*directOutput); ok {
-		w.outlive(ctx, direct)
+		w.detach(ctx, direct)
 		return nil
 	}
 	return w.handlerLoop(ctx, out)
@@ -353,10 +353,10 @@ func (w *stream) handlerLoop(ctx context.Context, out output) error {
 			return err
 		}
 		<-w.watcher.Ready()
-		if w.alarms.Load() == 0 {
+		if w.signals.Load() == 0 {
 			continue
 		}
-		if w.alarms.Swap(0)&contextEnded != 0 || !time.Now().Before(w.end) {
+		if w.signals.Swap(0)&contextEnded != 0 || !time.Now().Before(w.end) {
 			return nil
 		}
 		w.due = w.bookmarks
@@ -366,7 +366,7 @@ func (w *stream) handlerLoop(ctx context.Context, out output) error {
 
 // signal wakes handlerLoop.
 func (w *stream) signal(what uint32) {
-	w.alarms.Or(what)
+	w.signals.Or(what)
 	w.watcher.Wake()
 }
 

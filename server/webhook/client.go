@@ -72,8 +72,8 @@ type Client struct {
 	Trace func(ctx context.Context, h http.Header)
 	// Before is called before each call; its error fails the call, and it may delay it. It may be nil.
 	Before func(ctx context.Context, t Target) error
-	// Dated counts obsolete certificates; nil: no counts.
-	Dated *Dated
+	// ObsoleteCertificates counts obsolete certificates; nil: no counts.
+	ObsoleteCertificates *ObsoleteCertificates
 
 	mu      sync.Mutex
 	clients map[Target]*connector
@@ -119,7 +119,7 @@ func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error
 		}
 	}
 	resp, err := to.http.Do(r)
-	c.Dated.Note(resp, err)
+	c.ObsoleteCertificates.Observe(resp, err)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type Queue struct {
 	todo      []byte           // what attempt is to write; afterwards the rest
 	kept      *[]byte          // nil: nothing
 	written   int              // bytes of kept
-	gathering bool             // everything is kept until Release
+	gathering bool             // everything is kept until Uncork
 	err       error
 }
 
@@ -56,19 +56,19 @@ func (q *Queue) write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Tries reports whether writes do not block.
-func (q *Queue) Tries() bool { return q.raw != nil }
+// NonBlocking reports whether writes do not block.
+func (q *Queue) NonBlocking() bool { return q.raw != nil }
 
-// Gather keeps everything that is written until Release writes it at once.
-func (q *Queue) Gather() {
+// Cork keeps everything that is written until Uncork writes it at once.
+func (q *Queue) Cork() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.gathering = true
 }
 
-// Release writes the gathered bytes, as many as the kernel accepts. kept means that Flush must write the
+// Uncork writes the gathered bytes, as many as the kernel accepts. kept means that Flush must write the
 // rest.
-func (q *Queue) Release() (kept bool, err error) {
+func (q *Queue) Uncork() (kept bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.gathering = false
@@ -90,11 +90,11 @@ func (q *Queue) Blocked() bool {
 	return q.kept != nil && !q.gathering
 }
 
-// Flush waits until nothing is kept, or fails if the client reads nothing for Patience.
+// Flush waits until nothing is kept, or fails if the client reads nothing for WriteTimeout.
 func (q *Queue) Flush() error { return q.flush(time.Time{}) }
 
-// FlushSoon is Flush, but fails if the client does not read everything within Patience.
-func (q *Queue) FlushSoon() error { return q.flush(time.Now().Add(Patience)) }
+// FlushSoon is Flush, but fails if the client does not read everything within WriteTimeout.
+func (q *Queue) FlushSoon() error { return q.flush(time.Now().Add(WriteTimeout)) }
 
 // flush waits until nothing is kept, but not longer than by a time, if it is not zero.
 func (q *Queue) flush(by time.Time) error {
@@ -104,7 +104,7 @@ func (q *Queue) flush(by time.Time) error {
 		}
 		until := by
 		if until.IsZero() {
-			until = time.Now().Add(Patience)
+			until = time.Now().Add(WriteTimeout)
 		}
 		_ = q.conn.SetWriteDeadline(until) // a closed connection fails below
 		if err := q.raw.Write(q.writeSome); err != nil {
@@ -194,7 +194,7 @@ func (q *Queue) writeBlocking() {
 	if q.kept == nil || q.err != nil {
 		return
 	}
-	_ = q.conn.SetWriteDeadline(time.Now().Add(Patience)) // a closed connection fails below
+	_ = q.conn.SetWriteDeadline(time.Now().Add(WriteTimeout)) // a closed connection fails below
 	_, q.err = q.conn.Write((*q.kept)[q.written:])
 	q.drop()
 }

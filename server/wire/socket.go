@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Patience is the time without progress after which a slow client is disconnected.
-const Patience = 30 * time.Second
+// WriteTimeout is the time without progress after which a slow client is disconnected.
+const WriteTimeout = 30 * time.Second
 
 // Listener accepts plain connections as Sockets.
 type Listener struct{ net.Listener }
@@ -54,9 +54,9 @@ func (s *Socket) LeaveQueue() { s.queue.Store(nil) }
 
 // send writes to the connection, with a deadline for a client that reads nothing.
 func (s *Socket) send(p []byte) (int, error) {
-	if now := time.Now(); !s.serverDeadline.Load() && now.UnixNano()-s.deadlineSet.Load() > int64(Patience/4) {
+	if now := time.Now(); !s.serverDeadline.Load() && now.UnixNano()-s.deadlineSet.Load() > int64(WriteTimeout/4) {
 		s.deadlineSet.Store(now.UnixNano())
-		_ = s.Conn.SetWriteDeadline(now.Add(Patience)) // a closed connection fails below
+		_ = s.Conn.SetWriteDeadline(now.Add(WriteTimeout)) // a closed connection fails below
 	}
 	return s.Conn.Write(p)
 }

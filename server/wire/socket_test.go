@@ -93,13 +93,13 @@ func TestQueue(t *testing.T) {
 	for i := 0; !q.Blocked(); i++ {
 		part := bytes.Repeat([]byte{byte(i)}, 100_000)
 		want = append(want, part...)
-		q.Gather()
+		q.Cork()
 		for _, half := range [][]byte{part[:30_000], part[30_000:]} {
 			if _, err := near.Write(half); err != nil {
 				t.Fatal(err)
 			}
 		}
-		kept, err := q.Release()
+		kept, err := q.Uncork()
 		if err != nil || kept != q.Blocked() {
 			t.Fatal(kept, err)
 		}

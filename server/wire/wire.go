@@ -99,7 +99,7 @@ type Stream interface {
 	// must be called.
 	TryWrite(b *[]byte) (blocked bool, err error)
 	// Write is TryWrite, but waits while the client is slow. It fails if the client does not take everything
-	// within Patience.
+	// within WriteTimeout.
 	Write(b *[]byte) error
 	// Flush waits until everything that TryWrite kept is written, and fails like Write.
 	Flush() error

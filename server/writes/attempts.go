@@ -23,7 +23,7 @@ func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 	defer turn.Done()
 	for first := true; ; first = false {
 		if !a.dry {
-			if err := turn.Try(ctx, a.pinned); err != nil {
+			if err := turn.Wait(ctx, a.pinned); err != nil {
 				return err
 			}
 		}
@@ -31,10 +31,10 @@ func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 		if err == nil {
 			return nil
 		}
-		if err := w.Objects.Overtaken(ctx, err); err != nil {
+		if err := w.Objects.AwaitConflict(ctx, err); err != nil {
 			return err
 		}
-		turn.Lost()
+		turn.Conflicted()
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 func twoDesks(t *testing.T) (first, second *desk) {
 	t.Helper()
 	memory := storetest.NewMemory()
-	return newDeskOn(t, memory), newDeskOn(t, storetest.Deaf{Driver: memory.Again()})
+	return newDeskOn(t, memory), newDeskOn(t, storetest.WithoutHints{Driver: memory.Again()})
 }
 
 // set writes the data of a ConfigMap.

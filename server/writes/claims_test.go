@@ -162,7 +162,7 @@ func TestDeleteBetweenPages(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			memory := storetest.NewMemory()
-			first, driver := newDeskOn(t, memory), newParted(storetest.Deaf{Driver: memory.Again()})
+			first, driver := newDeskOn(t, memory), newParted(storetest.WithoutHints{Driver: memory.Again()})
 			second := newDeskOn(t, driver)
 			if err := fill(first); err != nil {
 				t.Fatal(err)

@@ -72,7 +72,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 	defer turn.Done()
 	for try := 1; ; try++ {
 		if st.Allocate != nil && !req.DryRun {
-			if err := turn.Try(ctx, false); err != nil {
+			if err := turn.Wait(ctx, false); err != nil {
 				return nil, err
 			}
 		}
@@ -95,7 +95,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 			}
 			return &Outcome{Item: item, Object: c.obj, Created: true}, nil
 		case errors.Is(err, objects.ErrClaimed):
-			turn.Lost()
+			turn.Conflicted()
 		case !errors.As(err, &exists):
 			return nil, err
 		case !generated, try >= nameTries:
@@ -124,7 +124,7 @@ func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cac
 
 // admitCreate records ownership and runs mutating admission.
 func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) error {
-	Wipe(c.obj)
+	ResetServerFields(c.obj)
 	warnOwners(req, c.obj)
 	own := c.own
 	if own == nil {
@@ -160,11 +160,11 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 	if s.PrepareForCreate != nil {
 		s.PrepareForCreate(ctx, obj)
 	}
-	if err := goesOn(ctx); err != nil {
+	if err := spendStage(ctx); err != nil {
 		return err
 	}
 	var errs field.ErrorList
-	late := req.Resource.LooksLate(req.Sub)
+	late := req.Resource.ValidatesMetaLast(req.Sub)
 	if !late {
 		errs = req.Resource.ValidateNewMeta(req.Sub, obj)
 	}
@@ -236,10 +236,10 @@ func (w *Writer) existsError(ctx context.Context, req *Request, c *creation, exi
 	if c.obj.GetGenerateName() != "" { // even if the client chose the name
 		err = apierrors.NewGenerateNameConflict(req.Resource.GroupResource(), c.obj.GetName(), 1)
 	}
-	if werr := w.Objects.Overtaken(ctx, exists); werr != nil {
+	if werr := w.Objects.AwaitConflict(ctx, exists); werr != nil {
 		return err
 	}
-	if there, serr := w.Objects.Standing(c.permit, req.place(c.obj.GetName())); serr == nil && there.Deleting {
+	if there, serr := w.Objects.Existing(c.permit, req.place(c.obj.GetName())); serr == nil && there.Deleting {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err

@@ -34,11 +34,11 @@ type Deletion struct {
 	Unadmitted bool
 	// Marked, if set, takes an object that is marked already, which the caller must confirm later with
 	// Writer.Unconfirmed; nil: it is confirmed at once.
-	Marked *Marked
+	Marked *AlreadyDeleting
 }
 
-// Marked are objects to which a delete changed nothing.
-type Marked struct{ items []*cache.Item }
+// AlreadyDeleting are objects to which a delete changed nothing.
+type AlreadyDeleting struct{ items []*cache.Item }
 
 // confirm returns an error unless an object to which the delete changes nothing is the live one among the
 // writes of all servers.
@@ -52,7 +52,7 @@ func (w *Writer) confirm(ctx context.Context, req *Request, d *Deletion, item *c
 
 // Unconfirmed waits for all writes of all servers so far, once, and returns those of the marked objects that have
 // changed since they were read, as they are now: the delete must be repeated for them.
-func (w *Writer) Unconfirmed(ctx context.Context, req *Request, m *Marked) (changed []*cache.Item, err error) {
+func (w *Writer) Unconfirmed(ctx context.Context, req *Request, m *AlreadyDeleting) (changed []*cache.Item, err error) {
 	if len(m.items) == 0 {
 		return nil, nil
 	}
@@ -305,5 +305,7 @@ func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *c
 	return &Outcome{Gone: true}, nil
 }
 
-// today returns the time for marks of deletion.
-func (w *Writer) today() metav1.Time { return metav1.Time{Time: w.Clock().UTC().Truncate(time.Second)} }
+// deletionTime returns the time for marks of deletion.
+func (w *Writer) deletionTime() metav1.Time {
+	return metav1.Time{Time: w.Clock().UTC().Truncate(time.Second)}
+}

@@ -22,9 +22,9 @@ type deletePlan struct {
 func (w *Writer) planDelete(ctx context.Context, st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) deletePlan {
 	switch {
 	case st.Terminate != nil && obj.GetDeletionTimestamp() == nil:
-		st.Terminate(obj, w.today().Time)
+		st.Terminate(obj, w.deletionTime().Time)
 		if st.TerminateRecordsPropagation {
-			setFinalizers(obj, keepers(st, obj, o))
+			setFinalizers(obj, remainingFinalizers(st, obj, o))
 		}
 		return deletePlan{mark: true, wait: true}
 	case st.Held != nil && st.Held(obj):
@@ -35,7 +35,7 @@ func (w *Writer) planDelete(ctx context.Context, st *kinds.Storage, obj kinds.Ob
 		// A longer or missing grace period does not change a delete in progress.
 		return deletePlan{wait: true, saysGone: !st.ReturnDeletedObject}
 	}
-	setFinalizers(obj, keepers(st, obj, o))
+	setFinalizers(obj, remainingFinalizers(st, obj, o))
 	held := len(obj.GetFinalizers()) > 0
 	switch {
 	case graceful:
@@ -75,7 +75,7 @@ func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object,
 		}
 		period := *o.GracePeriodSeconds
 		end := metav1.Time{Time: at.Add(-time.Duration(*left-period) * time.Second)}
-		if now := w.today(); w.NeverPast && end.Before(&now) {
+		if now := w.deletionTime(); w.NeverPast && end.Before(&now) {
 			end, period = now, min(period, 1) // the component that ends the object still has to do so
 		}
 		obj.SetDeletionTimestamp(&end)
@@ -87,7 +87,7 @@ func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object,
 		return false, false
 	}
 	o.GracePeriodSeconds = &seconds
-	obj.SetDeletionTimestamp(&metav1.Time{Time: w.today().Add(time.Duration(seconds) * time.Second)})
+	obj.SetDeletionTimestamp(&metav1.Time{Time: w.deletionTime().Add(time.Duration(seconds) * time.Second)})
 	obj.SetDeletionGracePeriodSeconds(new(seconds))
 	countDeletion(obj)
 	return true, false
@@ -95,7 +95,7 @@ func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object,
 
 // markDeleting marks an object that waits only for its finalizers.
 func (w *Writer) markDeleting(obj kinds.Object) {
-	now := w.today()
+	now := w.deletionTime()
 	at := obj.GetDeletionTimestamp()
 	if at == nil {
 		countDeletion(obj)
@@ -113,9 +113,9 @@ func countDeletion(obj kinds.Object) {
 	}
 }
 
-// keepers returns the finalizers of an object after the deletion options are applied: the two of the garbage
+// remainingFinalizers returns the finalizers of an object after the deletion options are applied: the two of the garbage
 // collector follow the requested policy, otherwise those already set, otherwise the kind's default.
-func keepers(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) []string {
+func remainingFinalizers(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) []string {
 	have := obj.GetFinalizers()
 	var kept []string
 	for _, f := range have {

@@ -101,9 +101,9 @@ type staleError struct {
 	err   error
 }
 
-// OtherObject marks an error of a client that means another object, or another state of it. A write that
+// PreconditionFailed marks an error of a client that means another object, or another state of it. A write that
 // fails with it is tried again once, after every write of all servers has arrived.
-func OtherObject(err error) error { return &staleError{asked: math.MaxInt64, err: err} }
+func PreconditionFailed(err error) error { return &staleError{asked: math.MaxInt64, err: err} }
 
 func (e *staleError) Error() string { return e.err.Error() }
 func (e *staleError) Unwrap() error { return e.err }

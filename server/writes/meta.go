@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Wipe clears the fields of a new object that only the server sets.
-func Wipe(obj metav1.Object) {
+// ResetServerFields clears the fields of a new object that only the server sets.
+func ResetServerFields(obj metav1.Object) {
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetUID("")
 	obj.SetSelfLink("")
@@ -25,7 +25,7 @@ func Wipe(obj metav1.Object) {
 
 // stamp sets those fields.
 func stamp(obj metav1.Object, now time.Time) {
-	Wipe(obj)
+	ResetServerFields(obj)
 	obj.SetCreationTimestamp(metav1.Time{Time: now.UTC().Truncate(time.Second)})
 	obj.SetUID(types.UID(uuid.NewString()))
 }
@@ -49,8 +49,8 @@ func generate(base string) string {
 	return base + string(b[:])
 }
 
-// oneOwner drops repeated owners and returns them.
-func oneOwner(obj metav1.Object) (repeated []string) {
+// dropRepeatedOwners drops repeated owners and returns them.
+func dropRepeatedOwners(obj metav1.Object) (repeated []string) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
 		return nil
@@ -100,7 +100,7 @@ func warnAdmittedOwners(req *Request, obj metav1.Object) {
 }
 
 func warnRepeated(req *Request, format string, obj metav1.Object) {
-	if repeated := oneOwner(obj); repeated != nil {
+	if repeated := dropRepeatedOwners(obj); repeated != nil {
 		req.Warn(fmt.Sprintf(format, strings.Join(repeated, ", ")))
 	}
 }

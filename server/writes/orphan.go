@@ -36,7 +36,7 @@ func (w *Writer) undoOrphan(ctx context.Context, req *Request, item *cache.Item,
 		if err == nil {
 			break
 		}
-		if err := w.Objects.Overtaken(ctx, err); err != nil {
+		if err := w.Objects.AwaitConflict(ctx, err); err != nil {
 			return fmt.Errorf("deleting an object whose namespace or definition is gone: %w", err)
 		}
 		obj, item, err = w.Objects.Live(ctx, forOrphans, own.place(item.Name))

@@ -104,7 +104,7 @@ func (w *Writer) scale(ctx context.Context, req *Request, sc *scaling) (*autosca
 	}
 	sc.own = func(obj, old kinds.Object) error {
 		err := inServed(req.Resource, obj, old, own)
-		undate(obj, req.sub())
+		clearTimes(obj, req.sub())
 		return err
 	}
 	sc.unadmitted = true // computeScale runs admission on the Scale
@@ -153,7 +153,7 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 		return nil, err
 	}
 	if next.UID != "" && next.UID != obj.GetUID() {
-		return nil, OtherObject(apierrors.NewConflict(
+		return nil, PreconditionFailed(apierrors.NewConflict(
 			schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Plural + "/scale"}, obj.GetName(),
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", next.UID, obj.GetUID())))
 	}

@@ -25,7 +25,7 @@ func (w *Writer) ownScale(req *Request, obj, old kinds.Object) error {
 		return err
 	}
 	if n, _ := m.Replicas(obj); n == 0 {
-		return disown(obj, m.ReplicasPath)
+		return dropOwnership(obj, m.ReplicasPath)
 	}
 	return nil
 }
@@ -56,8 +56,8 @@ func fieldsOf(e *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw))
 }
 
-// disown removes a field from all managers.
-func disown(obj kinds.Object, path []string) error {
+// dropOwnership removes a field from all managers.
+func dropOwnership(obj kinds.Object, path []string) error {
 	entries := obj.GetManagedFields()
 	kept := entries[:0]
 	for _, e := range entries {
@@ -82,8 +82,8 @@ func disown(obj kinds.Object, path []string) error {
 	return nil
 }
 
-// undate removes the times of fields that are owned through a Scale, which has none.
-func undate(obj kinds.Object, sub string) {
+// clearTimes removes the times of fields that are owned through a Scale, which has none.
+func clearTimes(obj kinds.Object, sub string) {
 	entries := obj.GetManagedFields()
 	for i := range entries {
 		if entries[i].Subresource == sub {

@@ -127,7 +127,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (out *
 // change attempts the change once, on an item and its object.
 func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cache.Item, old kinds.Object) (*Outcome, error) {
 	if err := uidError(req, ch.UID, old.GetUID()); err != nil {
-		return nil, OtherObject(err)
+		return nil, PreconditionFailed(err)
 	}
 	obj, err := ch.next(req, old, item)
 	if err != nil {
@@ -178,7 +178,7 @@ func (w *Writer) prepareUpdate(ctx context.Context, req *Request, obj, old kinds
 		s.PrepareForUpdate(ctx, obj, old)
 	}
 	keepMeta(obj, old)
-	if err := goesOn(ctx); err != nil {
+	if err := spendStage(ctx); err != nil {
 		return err
 	}
 	errs, err := w.checkLabel(ctx, req, s, obj, old)
@@ -202,7 +202,7 @@ func conclude(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kin
 	if len(errs) > 0 {
 		return status.Invalid(req.Resource.Release, req.Resource.ErrorKind(obj), obj.GetName(), errs)
 	}
-	if err := goesOn(ctx); err != nil {
+	if err := spendStage(ctx); err != nil {
 		return err
 	}
 	if s.Warnings != nil {
@@ -269,7 +269,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *ca
 func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) ([]byte, error) {
 	value, err := w.Objects.Encode(ctx, req.Resource, obj, item.Size())
 	was, fields := old.GetManagedFields(), obj.GetManagedFields()
-	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() || !alikeAround(item.JSON(), value) {
+	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() || !equalExceptMetadata(item.JSON(), value) {
 		return value, err
 	}
 	obj.SetManagedFields(was)
@@ -281,9 +281,9 @@ func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj
 	return value, nil
 }
 
-// alikeAround reports whether two encoded objects are equal around the metadata of the second: a heartbeat
+// equalExceptMetadata reports whether two encoded objects are equal around the metadata of the second: a heartbeat
 // differs there. If the second has no metadata, it returns true.
-func alikeAround(stored, value []byte) bool {
+func equalExceptMetadata(stored, value []byte) bool {
 	from, to := len(value), len(value)
 	scan.Loose.Members(value, 0, func(name scan.Name, at int) (int, bool) {
 		end := scan.Skip(value, at)

@@ -1,19 +1,19 @@
 // Package writes changes stored objects: create, update, patch, apply and delete, without HTTP.
 //
-//	request.go    the request and the outcome of a write
-//	create.go     a new object, from top to bottom; orphan.go: its namespace or its
-//	              definition was deleted meanwhile
-//	update.go     a change of an object, from top to bottom; attempts.go repeats it after conflicts
-//	              with other writes
-//	patch.go      patches and server-side apply, as changes
-//	scale.go      a change of the number of replicas through a Scale; scale_owner.go
-//	              records who owns it
-//	delete.go     a delete; grace.go decides how the object is deleted
-//	part.go       for subresources with their own kinds of writes: bindings, evictions
-//	meta.go       metadata that only the server sets; package kinds checks the rest
-//	match.go      an object against the path, the UID and the resource version of the request
-//	ownership.go  field owners
-//	rights.go     rights that single fields require
+//	request.go      the request and the outcome of a write
+//	create.go       a new object, from top to bottom; orphan.go: its namespace or its
+//	                definition was deleted meanwhile
+//	update.go       a change of an object, from top to bottom; attempts.go repeats it after conflicts
+//	                with other writes
+//	patch.go        patches and server-side apply, as changes
+//	scale.go        a change of the number of replicas through a Scale; scale_owner.go
+//	                records who owns it
+//	delete.go       a delete; grace.go decides how the object is deleted
+//	subresource.go  for subresources with their own kinds of writes: bindings, evictions
+//	meta.go         metadata that only the server sets; package kinds checks the rest
+//	match.go        an object against the path, the UID and the resource version of the request
+//	ownership.go    field owners
+//	rights.go       rights that single fields require
 //
 // A write is computed from the live object, owned, admitted, compared with the resource version of the
 // request, prepared and validated by its kind, and committed if the object has not changed. After a conflict
@@ -81,9 +81,9 @@ type Owner interface {
 // grows with the object only, whose weight is bounded.
 const stageSteps = 100
 
-// goesOn returns an error if a write must stop before its next stage: its client has left, its deadline has
+// spendStage returns an error if a write must stop before its next stage: its client has left, its deadline has
 // passed, or it has used all its steps.
-func goesOn(ctx context.Context) error { return kinds.Steps(ctx).Spend(ctx, stageSteps) }
+func spendStage(ctx context.Context) error { return kinds.Steps(ctx).Spend(ctx, stageSteps) }
 
 // Waiting counts the writers in the queue of a key.
 func (w *Writer) Waiting(key sqlstore.Key) int { return w.queues.Waiting(key) }

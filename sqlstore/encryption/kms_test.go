@@ -169,18 +169,18 @@ func TestKMSv1(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		manner kmstest.Manner
+		manner kmstest.Behavior
 		want   string
 	}{
-		"version":   {kmstest.Manner{Version: new("v9")}, "KMS provider api version v9 is not supported, only v1beta1 is supported now"},
-		"no cipher": {kmstest.Manner{Cipher: []byte{}}, "failed to perform encrypt section of the healthz check for KMS Provider p, error: the plugin answered with nothing"},
-		"naked":     {kmstest.Manner{Naked: true, Plain: []byte("ping")}, ""},
-		"refuses":   {kmstest.Manner{Refuse: status.Error(codes.NotFound, "lost")}, "failed to perform decrypt section of the healthz check for KMS Provider p"},
-		"lies":      {kmstest.Manner{Plain: []byte("pong")}, "does not give back what it encrypted"},
+		"version":   {kmstest.Behavior{Version: new("v9")}, "KMS provider api version v9 is not supported, only v1beta1 is supported now"},
+		"no cipher": {kmstest.Behavior{Cipher: []byte{}}, "failed to perform encrypt section of the healthz check for KMS Provider p, error: the plugin answered with nothing"},
+		"naked":     {kmstest.Behavior{Naked: true, Plain: []byte("ping")}, ""},
+		"refuses":   {kmstest.Behavior{Refuse: status.Error(codes.NotFound, "lost")}, "failed to perform decrypt section of the healthz check for KMS Provider p"},
+		"lies":      {kmstest.Behavior{Plain: []byte("pong")}, "does not give back what it encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plugin.Behave(c.manner)
-			defer plugin.Behave(kmstest.Manner{})
+			plugin.SetBehavior(c.manner)
+			defer plugin.SetBehavior(kmstest.Behavior{})
 			s := running(t, text("5"), allowed)
 			probe(t, s, "kms-provider-0", c.want)
 			stored, err := s.Seal(t.Context(), row, []byte(plain))
@@ -226,7 +226,7 @@ func TestChecks(t *testing.T) {
 	}
 	others := sqlstore.Key{Resource: "configmaps", Name: "x"}
 	held := seal(t, s, others)
-	ill.Behave(kmstest.Manner{Hang: true})
+	ill.SetBehavior(kmstest.Behavior{Hang: true})
 	ctx, leave := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	for range 100 {
@@ -299,7 +299,7 @@ func TestReload(t *testing.T) {
 	opens(t, s, row, old, true)
 	probe(t, s, "kms-providers", "")
 
-	plugin.Behave(kmstest.Manner{Healthz: new("not now")})
+	plugin.SetBehavior(kmstest.Behavior{Healthz: new("not now")})
 	asked := plugin.Calls("Status")
 	write(t, path, top+rule("secrets", kms("v2", "q", endpoint), kms("v2", "p", endpoint), with("aescbc", "one", locals["aescbc"])))
 	for plugin.Calls("Status") < asked+2 { // both of the new file, which is not taken over while they are not well
@@ -308,7 +308,7 @@ func TestReload(t *testing.T) {
 	if _, name, _, _ := sqlstore.SealedBy(seal(t, s, row)); name != "p" {
 		t.Fatal(name)
 	}
-	plugin.Behave(kmstest.Manner{})
+	plugin.SetBehavior(kmstest.Behavior{})
 	reloads("success", 3)
 	if _, name, _, _ := sqlstore.SealedBy(seal(t, s, row)); name != "q" {
 		t.Fatal(name)

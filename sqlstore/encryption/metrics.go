@@ -12,12 +12,12 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption/kms"
 )
 
-// way is whether values go to the store or come from it.
-type way string
+// direction is whether values go to the store or come from it.
+type direction string
 
 const (
-	toStorage   way = "to_storage"
-	fromStorage way = "from_storage"
+	toStorage   direction = "to_storage"
+	fromStorage direction = "from_storage"
 )
 
 // metrics have the names of a stock server.
@@ -95,16 +95,16 @@ func (m *metrics) reload(err error) {
 	m.reloaded.WithLabelValues(outcome, m.server).SetToCurrentTime()
 }
 
-// meter measures one way of one resource by one prefix. Its series are found once.
+// meter measures one direction of one resource by one prefix. Its series are found once.
 type meter struct {
 	m                *metrics
 	resource, prefix string
-	way              way
+	way              direction
 	count            prometheus.Counter
 	took             prometheus.Observer
 }
 
-func (m *metrics) meter(resource string, w way, prefix string) *meter {
+func (m *metrics) meter(resource string, w direction, prefix string) *meter {
 	return &meter{m: m, resource: resource, prefix: prefix, way: w}
 }
 

@@ -41,7 +41,7 @@ type slot struct {
 	sealer         sealer // nil likewise
 }
 
-func (s *slot) prefix(w way) string {
+func (s *slot) prefix(w direction) string {
 	switch {
 	case s.head != nil:
 		return sqlstore.SealedPrefix + s.provider + ":"

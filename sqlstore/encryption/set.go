@@ -106,7 +106,7 @@ func (s *Set) Open(ctx context.Context, row sqlstore.Key, stored []byte) (plain 
 	if r := s.current.Load().ring(row.Resource); r != nil {
 		return r.open(ctx, row, stored)
 	}
-	return sqlstore.Unsealed{}.Open(ctx, row, stored)
+	return sqlstore.NoEncryption{}.Open(ctx, row, stored)
 }
 
 // Covers implements sqlstore.Sealer. A resource that an earlier version of the file named
@@ -137,7 +137,7 @@ func (s *Set) Checks() []Check {
 // nil at once if there is neither.
 func (s *Set) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	s.attend(ctx, group, s.current.Load())
+	s.watchKeys(ctx, group, s.current.Load())
 	if s.cfg.Reload {
 		follower := &freshfile.Follower{
 			Path: s.cfg.Path, Seen: s.text, Every: s.cfg.Every, Took: s.took,
@@ -148,8 +148,8 @@ func (s *Set) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// attend watches the plugins of a generation until it is closed.
-func (s *Set) attend(ctx context.Context, group *errgroup.Group, g *generation) {
+// watchKeys watches the plugins of a generation until it is closed.
+func (s *Set) watchKeys(ctx context.Context, group *errgroup.Group, g *generation) {
 	ctx, g.stop = context.WithCancel(ctx)
 	for _, p := range g.plugins {
 		if p, ok := p.(*kms.V2); ok {
@@ -178,7 +178,7 @@ func (s *Set) take(ctx, run context.Context, group *errgroup.Group, text []byte)
 	if err := fresh.wait(ctx); err != nil {
 		return errors.Join(err, fresh.close())
 	}
-	s.attend(run, group, fresh)
+	s.watchKeys(run, group, fresh)
 	fresh.follow(s.current.Load()) // only this goroutine replaces it
 	old := s.current.Swap(fresh)
 	s.mu.Lock()
@@ -191,12 +191,12 @@ func (s *Set) take(ctx, run context.Context, group *errgroup.Group, text []byte)
 		case <-timer.C:
 		case <-run.Done():
 		}
-		return s.bury(old)
+		return s.retire(old)
 	})
 	return nil
 }
 
-func (s *Set) bury(g *generation) error {
+func (s *Set) retire(g *generation) error {
 	s.mu.Lock()
 	there := s.retired[g]
 	delete(s.retired, g)

@@ -77,7 +77,7 @@ func TestProviders(t *testing.T) {
 			refuses(t, set(t, top+rule("secrets", with(kind, "other", secret), none)), row, stored, kind, "my%3A%20key")
 			refuses(t, set(t, top+rule("secrets", none)), row, stored, kind, "my%3A%20key")
 			refuses(t, set(t, top+rule("configmaps", with(kind, "my: key", secret))), row, stored, kind, "my%3A%20key")
-			refuses(t, sqlstore.Unsealed{}, row, stored, kind, "my%3A%20key")
+			refuses(t, sqlstore.NoEncryption{}, row, stored, kind, "my%3A%20key")
 			refuses(t, s, row, []byte("rowlock:enc:1:"), "", "")
 		})
 	}

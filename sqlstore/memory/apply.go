@@ -86,13 +86,13 @@ func (a *applier) current(op *sqlstore.Op) (*sqlstore.Row, error) {
 	row := a.find(&op.Key)
 	switch {
 	case op.Verb == sqlstore.Create && row != nil:
-		return nil, &sqlstore.ExistsError{Key: op.Key, Current: given(row)}
+		return nil, &sqlstore.ExistsError{Key: op.Key, Current: copyForCaller(row)}
 	case op.Verb == sqlstore.Create:
 		return nil, nil
 	case row == nil:
 		return nil, &sqlstore.NotFoundError{Key: op.Key}
 	case row.Revision != op.Expect:
-		return nil, &sqlstore.ConflictError{Key: op.Key, Expect: op.Expect, Current: given(row)}
+		return nil, &sqlstore.ConflictError{Key: op.Key, Expect: op.Expect, Current: copyForCaller(row)}
 	}
 	return row, nil
 }

@@ -24,7 +24,7 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	changes := make([]sqlstore.Change, 0, limit)
 	size := 0
 	c.log.Ascend(&sqlstore.Row{Revision: after + 1}, func(r *sqlstore.Row) bool {
-		change := sqlstore.Change{Row: given(r)}
+		change := sqlstore.Change{Row: copyForCaller(r)}
 		if r.Created != r.Revision {
 			if old := c.before(&r.Key, r.Revision-1); old != nil && old.Superseded == r.Revision {
 				change.PrevRevision = old.Revision

@@ -148,9 +148,9 @@ func (c *content) end(old *sqlstore.Row, revision int64) {
 	}
 }
 
-// given returns a copy of a row for the caller, who owns its bytes. The rows of the database are shared by
+// copyForCaller returns a copy of a row for the caller, who owns its bytes. The rows of the database are shared by
 // all its states and clones.
-func given(r *sqlstore.Row) sqlstore.Row {
+func copyForCaller(r *sqlstore.Row) sqlstore.Row {
 	out := *r
 	out.Value = bytes.Clone(r.Value)
 	return out

@@ -21,7 +21,7 @@ func (d *Driver) Load(ctx context.Context, from sqlstore.Content) error {
 		if next.bounds.Head != 0 {
 			return sqlstore.ErrNotEmpty
 		}
-		if err := sqlstore.CheckRoom(from.Bounds.Head); err != nil {
+		if err := sqlstore.CheckHeadroom(from.Bounds.Head); err != nil {
 			return err
 		}
 		next.bounds, next.floors = from.Bounds, from.Floors()

@@ -94,7 +94,7 @@ func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, l
 	start := &sqlstore.Row{Key: after.Key, Revision: after.Revision + 1}
 	c.past.Ascend(start, func(r *sqlstore.Row) bool {
 		if r.Superseded <= upTo && r.Superseded > floors.Of(r.Key.Resource) && len(found) < limit {
-			found = append(found, given(r))
+			found = append(found, copyForCaller(r))
 		}
 		return len(found) < limit
 	})

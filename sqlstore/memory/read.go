@@ -30,7 +30,7 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (sq
 		return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
 	}
 	if row := c.at(&key, revision); row != nil {
-		return given(row), nil
+		return copyForCaller(row), nil
 	}
 	return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, &sqlstore.NotFoundError{Key: key})
 }
@@ -74,9 +74,9 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore
 	found := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
 	for bytes := 0; len(found) < cap(found) && !req.Full(len(found), bytes); bytes += len(found[len(found)-1].Value) {
 		if len(gone) == 0 || len(alive) > 0 && compare(&alive[0].Key, &gone[0].Key) < 0 {
-			found, alive = append(found, given(alive[0])), alive[1:]
+			found, alive = append(found, copyForCaller(alive[0])), alive[1:]
 		} else {
-			found, gone = append(found, given(gone[0])), gone[1:]
+			found, gone = append(found, copyForCaller(gone[0])), gone[1:]
 		}
 	}
 	return found, nil
@@ -147,13 +147,13 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 	before = sqlstore.PastFrom(before)
 	floor := c.kept().Of(key.Resource)
 	if row := c.find(&key); row != nil && row.Revision < before && limit > 0 {
-		found = append(found, given(row))
+		found = append(found, copyForCaller(row))
 	}
 	c.past.Descend(&sqlstore.Row{Key: key, Revision: before - 1}, func(r *sqlstore.Row) bool {
 		if r.Key != key || r.Superseded <= floor || len(found) >= limit {
 			return false
 		}
-		found = append(found, given(r))
+		found = append(found, copyForCaller(r))
 		return true
 	})
 	return found, nil
@@ -251,7 +251,7 @@ func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (found [
 		if r.ExpiresAt.After(now) || page.Full(len(found), bytes) {
 			return false
 		}
-		found, bytes = append(found, given(r)), bytes+len(r.Value)
+		found, bytes = append(found, copyForCaller(r)), bytes+len(r.Value)
 		return true
 	})
 	return found, nil

@@ -30,8 +30,8 @@ type Writer interface {
 	Write(ctx context.Context, ops ...sqlstore.Op) (sqlstore.Outcome, error)
 }
 
-// mostResets bounds how often Reset compares again because others wrote in between.
-const mostResets = 20
+// maxResets bounds how often Reset compares again because others wrote in between.
+const maxResets = 20
 
 // Reset restores the live objects of a snapshot, by writing the differences: revisions continue, and every
 // server on the database, through w or another Store, sees the change of each object. An object that was
@@ -39,7 +39,7 @@ const mostResets = 20
 // Errors: those of w.
 func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
 	var last error
-	for range mostResets {
+	for range maxResets {
 		first, second := b.content.Load().differences(to.content)
 		if len(first)+len(second) == 0 {
 			return nil
@@ -56,7 +56,7 @@ func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
 				break
 			}
 		}
-		if last != nil && !overtaken(last) {
+		if last != nil && !isConflict(last) {
 			return fmt.Errorf("resetting to revision %d: %w", to.Revision(), last)
 		}
 	}
@@ -66,8 +66,8 @@ func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
 	return nil
 }
 
-// overtaken reports whether a write failed because another came first.
-func overtaken(err error) bool {
+// isConflict reports whether a write failed because another came first.
+func isConflict(err error) bool {
 	var exists *sqlstore.ExistsError
 	var conflict *sqlstore.ConflictError
 	var gone *sqlstore.NotFoundError

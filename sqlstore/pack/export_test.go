@@ -1,4 +1,4 @@
 package pack
 
-// Sign ends a text that a test has made as Fold ends its own.
+// Sign ends a text that a test has made as PackRows ends its own.
 func (p *Pack) Sign() { p.sign() }

@@ -26,9 +26,9 @@ const (
 	MaxBytes = 64 << 10
 	// poor is the size of a list of edits that no new pack is begun for.
 	poor = 96
-	// mostUnfolded bounds the memory for the rows of a pack in addition to three times its text: a base to
+	// maxUnfolded bounds the memory for the rows of a pack in addition to three times its text: a base to
 	// which more than two rows refer is not longer than MaxBytes.
-	mostUnfolded = (MaxRows + 1) * 2 * MaxBytes
+	maxUnfolded = (MaxRows + 1) * 2 * MaxBytes
 )
 
 // Pack is consecutive ended rows of one life of an object.
@@ -61,11 +61,11 @@ type whole struct {
 	Bytes  []byte  `json:"bytes"`
 }
 
-// Fold makes packs of ended rows of one object, oldest first. last is the pack before
+// PackRows makes packs of ended rows of one object, oldest first. last is the pack before
 // them, if there is one: where it is small and the rows go on from it, it comes back within the first,
 // and extends is true. A pack before them that is damaged stays as it is. Errors: CorruptError where
 // the first row is a delete, which belongs into that pack.
-func Fold(last *Pack, rows []sqlstore.Row) (packs []Pack, extends bool, err error) {
+func PackRows(last *Pack, rows []sqlstore.Row) (packs []Pack, extends bool, err error) {
 	if last != nil && last.continues(&rows[0]) {
 		before, err := last.Rows()
 		switch {
@@ -93,7 +93,7 @@ func (p *Pack) continues(row *sqlstore.Row) bool {
 // fold makes one pack of the first rows, as many as belong into it.
 func fold(rows []sqlstore.Row) (Pack, int) {
 	first := &rows[0]
-	f := folder{first: first}
+	f := packBuilder{first: first}
 	plain := isText(first.Value)
 	f.out = append(f.out, `{"base":`...)
 	if plain {
@@ -117,7 +117,7 @@ func fold(rows []sqlstore.Row) (Pack, int) {
 	return p, n
 }
 
-type folder struct {
+type packBuilder struct {
 	first *sqlstore.Row
 	ascii base[byte]
 	runes *base[rune] // of a base that is not ASCII, or when a text is not
@@ -127,17 +127,17 @@ type folder struct {
 	sum   uint32
 }
 
-func (f *folder) begin(text []byte) {
+func (f *packBuilder) begin(text []byte) {
 	f.text, f.plain, f.ascii.text = text, isASCII(text), text
 }
 
 // follows reports whether a row begins where another one ended.
-func (f *folder) follows(before, row *sqlstore.Row) bool {
+func (f *packBuilder) follows(before, row *sqlstore.Row) bool {
 	return !before.Deleted && before.Superseded == row.Revision && row.Created == f.first.Created
 }
 
 // add appends a row, unless it is better off as the first of a pack of its own.
-func (f *folder) add(row *sqlstore.Row, plain, first bool) bool {
+func (f *packBuilder) add(row *sqlstore.Row, plain, first bool) bool {
 	forced := first || row.Deleted // see continues
 	if !forced && len(f.out) > MaxBytes {
 		return false
@@ -172,7 +172,7 @@ func (f *folder) add(row *sqlstore.Row, plain, first bool) bool {
 	return true
 }
 
-func (f *folder) edits(out, value []byte) []byte {
+func (f *packBuilder) edits(out, value []byte) []byte {
 	if f.plain && isASCII(value) {
 		return f.ascii.edits(out, value)
 	}
@@ -221,7 +221,7 @@ func (p *Pack) Rows() ([]sqlstore.Row, error) {
 		if rows[i], err = p.row(c, i); err != nil {
 			return nil, err
 		}
-		if size += len(rows[i].Value); size > mostUnfolded+3*len(p.Text) {
+		if size += len(rows[i].Value); size > maxUnfolded+3*len(p.Text) {
 			return nil, p.damaged("its rows are too large to lie in one pack")
 		}
 		sum = addSum(sum, rows[i].Value)

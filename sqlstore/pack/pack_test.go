@@ -30,7 +30,7 @@ func rows(values ...string) (all []sqlstore.Row) {
 
 func fold(t testing.TB, last *pack.Pack, in []sqlstore.Row) []pack.Pack {
 	t.Helper()
-	packs, _, err := pack.Fold(last, in)
+	packs, _, err := pack.PackRows(last, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestExtending(t *testing.T) {
 	}
 	in := rows(values...)
 	packs := fold(t, nil, in[:60])
-	packs, extends, err := pack.Fold(&packs[0], in[60:])
+	packs, extends, err := pack.PackRows(&packs[0], in[60:])
 	if err != nil || !extends || len(packs) != 2 || packs[0].Count != pack.MaxRows {
 		t.Fatalf("extending gave %d packs, %v, %v", len(packs), extends, err)
 	}
@@ -166,7 +166,7 @@ func TestExtending(t *testing.T) {
 	gap := rows(values[:2]...)
 	gap[0].Revision, gap[0].Superseded = 1, 3
 	first := fold(t, nil, gap[:1])
-	if _, extends, _ := pack.Fold(&first[0], gap[1:]); extends {
+	if _, extends, _ := pack.PackRows(&first[0], gap[1:]); extends {
 		t.Fatal("a pack was extended by rows that do not go on from it")
 	}
 }
@@ -277,14 +277,14 @@ func TestDamagedBefore(t *testing.T) {
 	in := rows(`{"a":1}`, `{"a":2}`, `{"a":3}`)
 	last := fold(t, nil, in[:1])[0]
 	last.Text = []byte("{")
-	packs, extends, err := pack.Fold(&last, in[1:])
+	packs, extends, err := pack.PackRows(&last, in[1:])
 	if err != nil || extends {
 		t.Fatalf("packing behind a damaged pack gave %v, %v", extends, err)
 	}
 	wantRows(t, packs, in[1:])
 	in[1].Deleted, in[1].Revision, in[1].Superseded = true, last.Until, last.Until
 	var corrupt *sqlstore.CorruptError
-	if _, _, err = pack.Fold(&last, in[1:2]); !errors.As(err, &corrupt) {
+	if _, _, err = pack.PackRows(&last, in[1:2]); !errors.As(err, &corrupt) {
 		t.Fatalf("a delete that belongs into a damaged pack gave %v", err)
 	}
 }

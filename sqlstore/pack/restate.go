@@ -4,16 +4,16 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Swap is a pack, and the packs that replace it.
-type Swap struct {
+// Replacement is a pack, and the packs that replace it.
+type Replacement struct {
 	Old Pack
 	New []Pack
 }
 
-// Restate finds the packs that contain some rows of one object, ascending, and makes others with the given
+// ReplaceRows finds the packs that contain some rows of one object, ascending, and makes others with the given
 // values of these rows. next reads the first pack of the object that ended above a revision; nil: there is
 // none. loose are the rows that no pack contains. Errors: CorruptError, and those of next.
-func Restate(rows []sqlstore.Row, next func(above int64) (*Pack, error)) (swaps []Swap, loose []sqlstore.Row, err error) {
+func ReplaceRows(rows []sqlstore.Row, next func(above int64) (*Pack, error)) (swaps []Replacement, loose []sqlstore.Row, err error) {
 	for len(rows) > 0 {
 		n := 0
 		// The pack that ended at the row's revision may contain the previous row, or the delete itself.
@@ -25,7 +25,7 @@ func Restate(rows []sqlstore.Row, next func(above int64) (*Pack, error)) (swaps 
 			if p == nil || p.First > rows[0].Revision {
 				break
 			}
-			var swap Swap
+			var swap Replacement
 			if swap, n, err = p.restated(rows); err != nil {
 				return nil, nil, err
 			}
@@ -43,7 +43,7 @@ func Restate(rows []sqlstore.Row, next func(above int64) (*Pack, error)) (swaps 
 }
 
 // restated takes the first n of some rows into the pack.
-func (p *Pack) restated(rows []sqlstore.Row) (swap Swap, n int, err error) {
+func (p *Pack) restated(rows []sqlstore.Row) (swap Replacement, n int, err error) {
 	has, err := p.Rows()
 	if err != nil {
 		return swap, 0, err
@@ -56,7 +56,7 @@ func (p *Pack) restated(rows []sqlstore.Row) (swap Swap, n int, err error) {
 	}
 	if n > 0 {
 		swap.Old = *p
-		swap.New, _, err = Fold(nil, has)
+		swap.New, _, err = PackRows(nil, has)
 	}
 	return swap, n, err
 }

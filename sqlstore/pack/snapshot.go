@@ -177,7 +177,7 @@ func newUnit(ctx context.Context, s Snapshot, rows []sqlstore.Row, floor int64, 
 	if len(before) > 0 {
 		last = &before[0]
 	}
-	packs, extends, err := Fold(last, move)
+	packs, extends, err := PackRows(last, move)
 	if err != nil {
 		return u, cost, err
 	}

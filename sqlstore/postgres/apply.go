@@ -122,7 +122,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 		return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 	}
 	defer conn.Release()
-	if d.line.suspect.Load() { // maybe since this very connection was made
+	if d.lineage.suspect.Load() { // maybe since this very connection was made
 		d.marked = false
 		return nil, fmt.Errorf("writing a batch: the database is another one than before: %w", sqlstore.ErrBusy)
 	}
@@ -142,7 +142,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 			return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 		}
 		conn.Conn().Close(over)
-		d.suspect(err)
+		d.closeConnections(err)
 		d.pending = p
 		return nil, fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 	}
@@ -219,7 +219,7 @@ func (d *Driver) send(ctx context.Context, c *pgx.Conn, p *pendingBatch, out []s
 	b := &pgx.Batch{}
 	b.Queue(qBegin)
 	d.queueSettings(b)
-	b.Queue(qLockAlive, d.head.Load(), d.line.number.Load())
+	b.Queue(qLockAlive, d.head.Load(), d.lineage.number.Load())
 	if len(p.leads[0]) > 0 {
 		b.Queue(qLeadsStand, p.leads[0], p.leads[1])
 	}

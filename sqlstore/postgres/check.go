@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// surroundings are the administrator's settings on which a store depends.
-type surroundings struct {
+// serverSettings are the administrator's settings on which a store depends.
+type serverSettings struct {
 	database, role     string
 	encoding           string
 	schema, path       string // where tables are made, "" for nowhere, and search_path
@@ -31,7 +31,7 @@ var errShared = errors.New("a pooler in transaction mode (such as PgBouncer) is 
 func (d *Driver) check(ctx context.Context) (err error) {
 	ctx, done := d.call(ctx, d.answerTime())
 	defer done(&err)
-	var s surroundings
+	var s serverSettings
 	var clientPID uint32
 	err = d.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 		clientPID = c.Conn().PgConn().PID()
@@ -68,7 +68,7 @@ func (d *Driver) check(ctx context.Context) (err error) {
 }
 
 // countConnections warns where the connections of two servers are more than PostgreSQL allows.
-func (d *Driver) countConnections(s *surroundings) {
+func (d *Driver) countConnections(s *serverSettings) {
 	most, limit := s.connections, "max_connections"
 	if s.ofDatabase >= 0 && s.ofDatabase < most && !s.superuser {
 		most, limit = s.ofDatabase, "CONNECTION LIMIT of database "+s.database

@@ -20,7 +20,7 @@ func TestCounterIsNotHeldOverTheNetwork(t *testing.T) {
 	must(t, far, createTxn("far", "x"))
 	must(t, far, update(1)) // statements are prepared once for a connection, before a transaction begins
 	must(t, near, createTxn("near", "x"))
-	proxy.HoldAnswers()
+	proxy.HoldResponses()
 	type outcome struct {
 		out []sqlstore.Outcome
 		err error
@@ -54,7 +54,7 @@ func TestCounterIsNotHeldOverTheNetwork(t *testing.T) {
 		t.Fatalf("the answer was not held back: %+v", o)
 	default:
 	}
-	proxy.Go()
+	proxy.Resume()
 	o := <-answered
 	if o.err != nil || o.out[0].Err != nil || o.out[0].Revisions[0] != 4 || o.out[1].Revisions[0] != 5 || o.out[2].Err == nil {
 		t.Errorf("the far server gets %+v, %v", o.out, o.err)

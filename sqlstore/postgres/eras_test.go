@@ -34,8 +34,8 @@ func TestEras(t *testing.T) {
 		t.Run(era.name, func(t *testing.T) {
 			var got string
 			db := newDatabase(t, postgres.Config{})
-			db.Exec(t, string(storetest.EraFile(t, "../../e2e/testdata/eras/"+era.name+".sql.gz")))
-			storetest.Era(t, db.Open(t), era.rows, era.head)
+			db.Exec(t, string(storetest.EarlierBuildFile(t, "../../e2e/testdata/eras/"+era.name+".sql.gz")))
+			storetest.EarlierBuild(t, db.Open(t), era.rows, era.head)
 			db.Query(t, qShape, &got)
 			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 				t.Errorf("the schema differs from that of a new database (-new +migrated):\n%s", diff)

@@ -100,18 +100,18 @@ func (d *Driver) translate(ctx context.Context, err error) error {
 		err = translate(err)
 	}
 	if errors.Is(err, sqlstore.ErrUnavailable) {
-		d.suspect(err)
+		d.closeConnections(err)
 	}
 	return err
 }
 
-// suspect closes all connections after an error of the network, of a server that shuts down, or of one that
+// closeConnections closes all connections after an error of the network, of a server that shuts down, or of one that
 // no longer accepts writes: new connections find the server that does. It does so at most once a second, and
 // not after a failed attempt to connect, because that would close new connections as soon as they are made,
 // again and again.
-func (d *Driver) suspect(err error) {
+func (d *Driver) closeConnections(err error) {
 	if isNoServer(err) {
-		d.hosts.doubt()
+		d.hosts.invalidate()
 		return
 	}
 	if errors.Is(err, errSilent) && !d.hosts.silent() {
@@ -123,7 +123,7 @@ func (d *Driver) suspect(err error) {
 	}
 	now, last := time.Now().UnixNano(), d.reset.Load()
 	if now-last > int64(time.Second) && d.reset.CompareAndSwap(last, now) {
-		d.hosts.doubt()
+		d.hosts.invalidate()
 		d.pool.Reset()
 	}
 }

@@ -108,13 +108,13 @@ func (d *Driver) Setting(ctx context.Context, name string) (value string, err er
 }
 
 // Place identifies the database in use.
-func (d *Driver) Place() string { return d.line.known.identity.String() }
+func (d *Driver) Place() string { return d.lineage.known.identity.String() }
 
 // Reconnect gives up all connections.
 func (d *Driver) Reconnect() { d.pool.Reset() }
 
 // Synchronous reports whether commits wait for a standby, as far as known.
-func (d *Driver) Synchronous() bool { return d.line.synchronous.Load() }
+func (d *Driver) Synchronous() bool { return d.lineage.synchronous.Load() }
 
 // Change runs a transaction of a method of History.
 func (d *Driver) Change(ctx context.Context, fn func() error) error {

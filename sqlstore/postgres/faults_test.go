@@ -48,7 +48,7 @@ func must(t *testing.T, d sqlstore.Driver, batch ...sqlstore.Txn) []sqlstore.Out
 func TestResolveFindsWhatWasCommitted(t *testing.T) {
 	proxy, direct, d := behindProxy(t, postgres.Config{})
 	must(t, d, createTxn("first", "x"))
-	proxy.LoseCommits(1)
+	proxy.DropCommitReplies(1)
 	second := createTxn("second", "x")
 	// Two waves, a failure in each, and a Txn of two operations.
 	batch := []sqlstore.Txn{
@@ -104,7 +104,7 @@ func TestResolveFindsThatNothingWasCommitted(t *testing.T) {
 func TestLoadFindsItsOutcome(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		proxy, direct, d := behindProxy(t, postgres.Config{})
-		proxy.LoseCommits(1)
+		proxy.DropCommitReplies(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if cancelled {
@@ -138,7 +138,7 @@ func TestResolveWithANumberThatIsNoProcess(t *testing.T) {
 		for _, pid := range []uint32{0, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 			proxy, direct, d := behindProxy(t, postgres.Config{Poll: poll})
 			must(t, d, createTxn("first", "x"))
-			proxy.LoseCommits(1)
+			proxy.DropCommitReplies(1)
 			if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("second", "x")}, at); !errors.Is(err, sqlstore.ErrUncertain) {
 				t.Fatalf("the lost answer gives %v", err)
 			}
@@ -156,7 +156,7 @@ func TestResolveWithANumberThatIsNoProcess(t *testing.T) {
 func TestResolveWithoutTheMarker(t *testing.T) {
 	proxy, direct, d := behindProxy(t, postgres.Config{})
 	must(t, d, createTxn("first", "x"))
-	proxy.LoseCommits(1)
+	proxy.DropCommitReplies(1)
 	if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("second", "x")}, at); !errors.Is(err, sqlstore.ErrUncertain) {
 		t.Fatalf("the lost answer gives %v", err)
 	}
@@ -174,7 +174,7 @@ func TestResolveWithoutTheMarker(t *testing.T) {
 func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
 	proxy, _, d := behindProxy(t, postgres.Config{})
 	must(t, d, createTxn("first", "x"))
-	proxy.LoseCommits(1)
+	proxy.DropCommitReplies(1)
 	if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("second", "x")}, at); !errors.Is(err, sqlstore.ErrUncertain) {
 		t.Fatalf("the lost answer gives %v", err)
 	}
@@ -206,7 +206,7 @@ func TestResolveEndsTheStuckSession(t *testing.T) {
 	if !errors.Is(err, sqlstore.ErrUncertain) {
 		t.Fatalf("the silence gives %v", err)
 	}
-	proxy.Go()
+	proxy.Resume()
 	_, committed, err := d.Resolve(t.Context())
 	for i := 0; err != nil && i < 20; i++ {
 		_, committed, err = d.Resolve(t.Context())
@@ -257,7 +257,7 @@ func firstLead(t *testing.T, d sqlstore.Driver, name string) (held <-chan struct
 func TestReadsThroughABrokenNetwork(t *testing.T) {
 	proxy, _, d := behindProxy(t, postgres.Config{})
 	must(t, d, createTxn("first", "x"))
-	proxy.Cut()
+	proxy.CloseConnections()
 	var err error
 	for range 10 { // each connection of the pool may have to be found dead
 		if _, err = d.Bounds(t.Context()); err == nil {
@@ -282,7 +282,7 @@ func TestLeadIsTakenOverWhenItsHolderFallsSilent(t *testing.T) {
 		t.Fatal("a second leader")
 	}
 	proxy.Stall()
-	defer proxy.Go()
+	defer proxy.Resume()
 	for began := time.Now(); ; {
 		_, free, ok, _ := lead(t, other, "work")
 		if ok {

@@ -93,7 +93,7 @@ func (d *Driver) listen(ctx context.Context, hint func()) {
 			wait = 20 * time.Millisecond
 		}
 		d.cfg.Log.Warn("the connection that listens for other servers' writes broke; connecting again", "error", redact(err))
-		d.suspect(err)
+		d.closeConnections(err)
 		sqlstore.Sleep(ctx, wait)
 		d.cfg.Reconnected()
 	}
@@ -120,8 +120,8 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	defer d.leads.setSession(false)
 	// This look finds commits from before LISTEN took effect, or from a time without a listener.
 	hint()
-	for line := d.line.number.Load(); ; {
-		if d.line.number.Load() != line {
+	for line := d.lineage.number.Load(); ; {
+		if d.lineage.number.Load() != line {
 			return errMoved
 		}
 		// Otherwise a dead connection that was never closed would wait forever.

@@ -26,7 +26,7 @@ import (
 // reports that it accepts writes.
 //
 // The cost is bounded: one search at a time for the whole driver, in it one attempt at a time for each of at
-// most mostAddresses addresses, and the result is used for fresh.
+// most maxAddresses addresses, and the result is used for fresh.
 type hosts struct {
 	from    *source
 	base    *pgconn.Config // of a connection, without hosts
@@ -49,14 +49,14 @@ type hosts struct {
 }
 
 const (
-	fresh         = time.Second            // how long a search's answer is believed without another look
-	headStart     = 300 * time.Millisecond // of the server that took writes last, in a search
-	retryAfter    = 300 * time.Millisecond // after a refusal, while other servers are silent
-	mostAddresses = 16                     // of one host
-	silence       = 2 * time.Second        // without an answer, after which other servers are tried
-	lookEvery     = 500 * time.Millisecond
-	believe       = 5 * time.Second // how long a server counts as alive that was silent and answered a search
-	cancelTime    = time.Second     // for a request that cancels a statement
+	fresh        = time.Second            // how long a search's answer is believed without another look
+	headStart    = 300 * time.Millisecond // of the server that took writes last, in a search
+	retryAfter   = 300 * time.Millisecond // after a refusal, while other servers are silent
+	maxAddresses = 16                     // of one host
+	silence      = 2 * time.Second        // without an answer, after which other servers are tried
+	lookEvery    = 500 * time.Millisecond
+	believe      = 5 * time.Second // how long a server counts as alive that was silent and answered a search
+	cancelTime   = time.Second     // for a request that cancels a statement
 )
 
 // server is one address of one host. An empty address is a single host, which package pgconn finds by itself.
@@ -127,7 +127,7 @@ func addresses(ctx context.Context, c *pgconn.Config, s server) ([]server, error
 		return nil, errors.New("the name has no address")
 	}
 	var all []server
-	for _, a := range found[:min(len(found), mostAddresses)] {
+	for _, a := range found[:min(len(found), maxAddresses)] {
 		all = append(all, server{s.host, s.port, a})
 	}
 	return all, nil
@@ -213,8 +213,8 @@ func (h *hosts) find(ctx context.Context, c *pgconn.Config, anew bool) (server, 
 	}
 }
 
-// doubt has the next connection look for the server that takes writes.
-func (h *hosts) doubt() {
+// invalidate has the next connection look for the server that takes writes.
+func (h *hosts) invalidate() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen = time.Time{}

@@ -94,7 +94,7 @@ func TestAHostThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(standby.Stop)
-	t.Cleanup(primary.Thaw)
+	t.Cleanup(primary.Continue)
 	url := fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/one?sslmode=disable", primary.Port, standby.Port)
 	var writers []*writer
 	for i := range 2 {
@@ -103,7 +103,7 @@ func TestAHostThatHangs(t *testing.T) {
 	for _, w := range writers {
 		w.goesOn(t)
 	}
-	primary.Freeze()
+	primary.Suspend()
 	// The write under way on each is not answered, and no other server takes any.
 	if err := standby.Promote(t.Context()); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func bounds(t *testing.T, d sqlstore.Driver) error {
 // fillBacklog connects until the system answers no more, as it does where packets are dropped.
 func fillBacklog(t *testing.T, p *pgtest.Proxy) {
 	t.Helper()
-	if err := p.Deaf(); err != nil {
+	if err := p.Unresponsive(); err != nil {
 		t.Fatal(err)
 	}
 	for range 10_000 {

@@ -80,7 +80,7 @@ func (d *Driver) placeOf(ctx context.Context, c *pgconn.PgConn) (p place, ok boo
 			for i, text := range results[0].Rows[0] {
 				column[i] = string(text)
 			}
-			d.line.bare.Store(bare)
+			d.lineage.bare.Store(bare)
 			return parsePlace(column), true, nil
 		case err == nil:
 			return p, false, errors.New("the database does not say which one it is")
@@ -103,7 +103,7 @@ func (d *Driver) findCluster(ctx context.Context, c *pgconn.PgConn) error {
 	if err != nil && !bare {
 		return fmt.Errorf("asking which database it is: %w", err)
 	}
-	d.line.bare.Store(bare)
+	d.lineage.bare.Store(bare)
 	return nil
 }
 

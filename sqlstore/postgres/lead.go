@@ -125,10 +125,10 @@ func newLeads(table leadTable, nonce string, lasts time.Duration, loops *sync.Wa
 func (l *leads) renewEvery() time.Duration { return min(l.lasts/3, renewMost) }
 
 // ends returns when a term ends that is not renewed: before others take the lead.
-func (t *term) ends() time.Time { return t.renewed.Add(stands(t.holder) * 6 / 7) }
+func (t *term) ends() time.Time { return t.renewed.Add(leaseDuration(t.holder) * 6 / 7) }
 
-// stands returns how long other processes leave a row alone that has this holder.
-func stands(holder string) time.Duration {
+// leaseDuration returns how long other processes leave a row alone that has this holder.
+func leaseDuration(holder string) time.Duration {
 	_, number, _ := strings.Cut(holder, "/")
 	_, lasts, _ := strings.Cut(number, "/")
 	if d, err := time.ParseDuration(lasts); err == nil {
@@ -179,7 +179,7 @@ func (l *leads) candidate(name string) *take {
 	over, there := l.seen[name]
 	own, _, _ := strings.Cut(over.holder, "/")
 	since := min(time.Since(l.looked), lookCounts)
-	gone, silent := over.gone && over.goneFor+since >= goneFor, over.stood+since >= stands(over.holder)
+	gone, silent := over.gone && over.goneFor+since >= goneFor, over.stood+since >= leaseDuration(over.holder)
 	if there && own != l.nonce && !gone && !silent {
 		return nil
 	}

@@ -340,7 +340,7 @@ func TestLeadsStay(t *testing.T) {
 // TestLeadsOfEarlierVersions: holders without a duration in their rows keep the lead for the duration of earlier versions.
 func TestLeadsOfEarlierVersions(t *testing.T) {
 	for holder, want := range map[string]time.Duration{"0a/s1": longest, "0a/1": longest, "other": longest, "": longest, "0a/s1/1.4s": 1400 * time.Millisecond, "0a/1/2s": 2 * time.Second} {
-		if got := stands(holder); got != want {
+		if got := leaseDuration(holder); got != want {
 			t.Errorf("the row of %q stands for %s, want %s", holder, got, want)
 		}
 	}

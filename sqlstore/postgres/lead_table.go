@@ -32,7 +32,7 @@ func (k kvLead) look(ctx context.Context) (found map[string]row, gone map[int64]
 	d := k.d
 	ctx, done := d.call(ctx, d.boundsTime())
 	defer done(&err)
-	waits := d.line.observe()
+	waits := d.lineage.observe()
 	rows, err := d.pool.Query(ctx, qLeaders)
 	if err != nil {
 		return nil, nil, err
@@ -124,11 +124,11 @@ type leadRenewals struct {
 // renew implements renewals in one transaction, which waits for no disk and no standby: a renewal that is lost does no harm.
 func (r *leadRenewals) renew(ctx context.Context, held map[string]*term) (renewed map[string]bool, err error) {
 	d := r.d
-	if r.conn != nil && r.line != d.line.number.Load() {
+	if r.conn != nil && r.line != d.lineage.number.Load() {
 		r.end() // it may be to an old primary
 	}
 	if r.conn == nil {
-		r.line = d.line.number.Load()
+		r.line = d.lineage.number.Load()
 		if r.conn, err = d.pool.Acquire(ctx); err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (r *leadRenewals) renew(ctx context.Context, held map[string]*term) (renewe
 	b := &pgx.Batch{}
 	b.Queue(qBegin)
 	d.queueSettings(b)
-	waits, synchronous := d.line.observe(), false
+	waits, synchronous := d.lineage.observe(), false
 	b.Queue(qSynchronous).QueryRow(func(row pgx.Row) error { return row.Scan(&synchronous) })
 	b.Queue(qAsynchronous)
 	b.Queue(qRenewLeads, names, holders, d.cfg.LeadFor).Query(func(rows pgx.Rows) error {

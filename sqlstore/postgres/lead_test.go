@@ -125,9 +125,9 @@ func TestLeaderStopsInATransaction(t *testing.T) {
 	}()
 	<-inside
 	proxy.Stall()
-	defer proxy.Go()
+	defer proxy.Resume()
 	wantLead(t, other, "work")
-	proxy.Go()
+	proxy.Resume()
 	close(moved)
 	if err := <-done; err == nil {
 		t.Error("a transaction of the former leader is committed")
@@ -203,7 +203,7 @@ func TestOutcomeOfAStoppedLeader(t *testing.T) {
 	must(t, d, createTxn("first", "x"))
 	led := createTxn("led", "x")
 	led.Lead = "nobody's"
-	proxy.LoseCommits(1)
+	proxy.DropCommitReplies(1)
 	_, err := d.Apply(t.Context(), []sqlstore.Txn{led, createTxn("ordinary", "x")}, at)
 	if !errors.Is(err, sqlstore.ErrUncertain) {
 		t.Fatal(err)

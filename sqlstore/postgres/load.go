@@ -13,7 +13,7 @@ import (
 
 // Load implements sqlstore.Admin with COPY, under the writers' lock.
 func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
-	if err := sqlstore.CheckRoom(content.Bounds.Head); err != nil {
+	if err := sqlstore.CheckHeadroom(content.Bounds.Head); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}
 	var pid uint32 // of the session that has been sent a COMMIT

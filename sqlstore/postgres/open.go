@@ -98,7 +98,7 @@ type Driver struct {
 	trimmed  atomic.Int64 // no row that ended before it is left, as far as known
 	reset    atomic.Int64 // when the pool was reset last, in Unix nanoseconds
 	pending  *pendingBatch
-	line     line // which database this is
+	lineage  lineage // which database this is
 	relaxed  *sqlstore.Relaxed
 	reserved int64      // revisions up to here may be given to relaxed commits; guarded by mu
 	mu       sync.Mutex // Apply and Resolve
@@ -125,10 +125,10 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	} else if pc.MaxConns < 8 {
 		pc.MaxConns = 8
 	}
-	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
+	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(maxParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
 	d.leads = newLeads(kvLead{d}, d.nonce, cfg.LeadFor, &d.loops, d.closing, cfg.Log)
 	d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.flush)
-	d.line.begin(d.head.Load, cfg.Log)
+	d.lineage.begin(d.head.Load, cfg.Log)
 	d.prepare(pc)
 	d.accepts = pc.ConnConfig.ValidateConnect
 	pc.ConnConfig.ValidateConnect = d.validate
@@ -140,7 +140,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 		d.hosts.close()
 		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))
 	}
-	d.line.use(d.pool.Reset)
+	d.lineage.use(d.pool.Reset)
 	if err := d.check(ctx); err != nil {
 		d.Close()
 		if errors.Is(err, errShared) && cfg.AnyPooler {

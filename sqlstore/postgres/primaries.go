@@ -64,17 +64,17 @@ func (d *Driver) checkPrimaries(ctx context.Context) {
 	})
 	for i, p := range found {
 		if i == 0 || !p.identity.is(found[0].identity) {
-			d.line.meetOther(p)
+			d.lineage.meetOther(p)
 		}
 	}
 }
 
 // meetOther is meet for a database that the driver may not use: it ignores one that is neither newer nor older than
 // the known one.
-func (l *line) meetOther(p *place) {
+func (l *lineage) meetOther(p *place) {
 	l.mu.Lock()
 	known := l.known
-	stand := l.judge(p)
+	stand := l.compare(p)
 	l.mu.Unlock()
 	if known != nil && stand == another && p.number <= known.number && !known.identity.branchedBefore(p.identity) {
 		return

@@ -43,7 +43,7 @@ const (
 	qAlive = `SELECT EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'relaxed'), 0),` +
 		` current_setting('synchronous_commit') = 'off',` +
 		` coalesce(extract(epoch FROM clock_timestamp() - (SELECT written_at FROM kv WHERE revision > 0 ORDER BY revision DESC LIMIT 1)), 0)::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8`
-	// The database in use, and the row with its identity at the time when servers used it: see line. The timeline is in the
+	// The database in use, and the row with its identity at the time when servers used it: see lineage. The timeline is in the
 	// name of the file that PostgreSQL writes its log to. kv_meta by primary key, pg_database by name.
 	placeRest = `(SELECT oid FROM pg_database WHERE datname = current_database())::text, coalesce(to_regclass('kv')::oid::text, ''),` +
 		` coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0)::text, coalesce((SELECT word FROM kv_meta WHERE key = 'line'), '')`

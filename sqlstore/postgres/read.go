@@ -24,9 +24,9 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 		shown := d.head.Load() // read afterwards: the answer may include concurrent commits
 		asked = time.Now()
 		err = d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now, &alive, &line, &synchronous)
-		well = alive && b.Head >= shown && line > 0 && line == d.line.number.Load() && !d.line.suspect.Load()
+		well = alive && b.Head >= shown && line > 0 && line == d.lineage.number.Load() && !d.lineage.suspect.Load()
 		if well {
-			d.line.synchronous.Store(synchronous)
+			d.lineage.synchronous.Store(synchronous)
 		}
 		if err == nil && !well {
 			err = d.examine(ctx)
@@ -383,7 +383,7 @@ func markedSince(ctx context.Context, tx pgx.Tx, revision int64) (t time.Time, o
 	if err := tx.QueryRow(ctx, qMarkSeconds).Scan(&first, &last); err != nil || first == nil || last == nil {
 		return t, false, err
 	}
-	second, err := sqlstore.FirstSecond(*first+1, *last+1, func(second int64) (bool, error) {
+	second, err := sqlstore.SearchSecond(*first+1, *last+1, func(second int64) (bool, error) {
 		var r int64
 		err := tx.QueryRow(ctx, qMarked, second).Scan(&r)
 		return r >= revision, err

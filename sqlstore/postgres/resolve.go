@@ -65,7 +65,7 @@ func (d *Driver) resolve(ctx context.Context) (out []sqlstore.Outcome, committed
 		return p.explain(ctx, tx, out)
 	})
 	if err != nil {
-		d.suspect(err)
+		d.closeConnections(err)
 		return nil, false, fmt.Errorf("resolving a batch: %w", d.translate(ctx, err))
 	}
 	d.pending, d.seq, d.marked = nil, seq, marked

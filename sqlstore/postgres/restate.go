@@ -11,19 +11,19 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
-// Restate implements sqlstore.History. It makes packs without blocking writers; the transaction fails if
+// ReplaceEnded implements sqlstore.History. It makes packs without blocking writers; the transaction fails if
 // they have changed since they were read.
-func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
+func (d *Driver) ReplaceEnded(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
 	ctx, ended := d.call(ctx, d.cfg.StatementTimeout)
 	defer ended(&err)
-	var swaps []pack.Swap
+	var swaps []pack.Replacement
 	var loose []sqlstore.Row
 	k := rows[0].Key
 	err = d.reading(ctx, func(tx pgx.Tx, _ sqlstore.Bounds, _ sqlstore.Floors) error {
-		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) { return history{tx}.Around(ctx, k, above) })
+		swaps, loose, err = pack.ReplaceRows(rows, func(above int64) (*pack.Pack, error) { return history{tx}.Around(ctx, k, above) })
 		return err
 	})
 	if err != nil {

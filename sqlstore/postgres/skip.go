@@ -31,7 +31,7 @@ func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64
 // leaveOut skips count revisions. With 0 it skips all that clients may have seen. With a negative count it does so
 // only if revisions may have been lost.
 func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err error) {
-	l := &d.line
+	l := &d.lineage
 	select {
 	case l.examining <- struct{}{}:
 		defer func() { <-l.examining }()
@@ -39,7 +39,7 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 		return 0, 0, ctx.Err()
 	}
 	var p place
-	var r sqlstore.Return
+	var r sqlstore.Rewind
 	stand, promoted, copied := theSame, false, false // promoted: and nothing is lost
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, qLock).Scan(&head); err != nil {
@@ -47,7 +47,7 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 		}
 		to = head
 		if count > 0 {
-			if err := sqlstore.CheckRoom(head + count); err != nil {
+			if err := sqlstore.CheckHeadroom(head + count); err != nil {
 				return err
 			}
 		}
@@ -63,14 +63,14 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 		}
 		l.mu.Lock()
 		shown, was := l.shown(), l.before
-		stand = l.judge(&p)
+		stand = l.compare(&p)
 		if stand == older && count < 0 {
 			defer l.mu.Unlock()
 			return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, l.refuse(&p))
 		}
 		l.mu.Unlock()
-		r = sqlstore.Return{Shown: shown, Found: head}
-		most := max(head, shown, reserved) + sqlstore.LeftOut(time.Duration(since)*time.Second)
+		r = sqlstore.Rewind{Shown: shown, Found: head}
+		most := max(head, shown, reserved) + sqlstore.RevisionGap(time.Duration(since)*time.Second)
 		switch {
 		case count > 0:
 			r.Reason, to = "`rowlock store skip-revisions`", head+count
@@ -89,7 +89,7 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 		case !alive && reserved > head:
 			r.Reason, to = "PostgreSQL has crashed, and relaxed commits may be lost", reserved
 		}
-		if r.GoesOn = to; to > head {
+		if r.ContinuesAt = to; to > head {
 			if err := skip(ctx, tx, head, to); err != nil {
 				return fmt.Errorf("leaving out revisions: %w", err)
 			}

@@ -17,7 +17,7 @@ import (
 // instead of autovacuum, which has a clock of its own.
 func TestSizeIsSteady(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
-	storetest.Steady(t, db.Open(t), func() { db.Exec(t, "VACUUM kv") })
+	storetest.BoundedGrowth(t, db.Open(t), func() { db.Exec(t, "VACUUM kv") })
 }
 
 // TestAutovacuumIsSet looks for the settings of a new table, and for an operator's own
@@ -48,7 +48,7 @@ UPDATE schema_migrations SET version = 3`)
 
 func TestRestatedBeneath(t *testing.T) {
 	d := newDatabase(t, postgres.Config{}).Open(t)
-	storetest.RestatedBeneath(t, d, func(between func()) error { return d.(*postgres.Driver).PackAround(t.Context(), between) })
+	storetest.ReplacedWhilePacking(t, d, func(between func()) error { return d.(*postgres.Driver).PackAround(t.Context(), between) })
 }
 
 func TestOlderBinaries(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// mostParts bounds the connections that share reading all rows. Where the database's cache is cold
+// maxParts bounds the connections that share reading all rows. Where the database's cache is cold
 // they keep as many reads under way; more than a few only add work.
-const mostParts = 4
+const maxParts = 4
 
 // ReadAll implements sqlstore.Reader: on several connections, and on each in the order in which the
 // table stores its rows. Key order would visit its pages at random, and those with values that are

@@ -238,7 +238,7 @@ type applier struct {
 	next  int64 // newest revision handed out
 	at    int64
 	first sqlstore.Key // the object of the first of them
-	sums  *sqlstore.Summer
+	sums  *sqlstore.Checksummer
 }
 
 func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
@@ -346,7 +346,7 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 		until = sqlstore.Micros(op.ExpiresAt)
 	}
 	k := &op.Key
-	sum := sqlstore.Placed(a.sums.Written(k.Resource, k.Namespace, k.Name, deleted != 0, value, until, a.at), revision, created)
+	sum := sqlstore.CompleteChecksum(a.sums.Partial(k.Resource, k.Namespace, k.Name, deleted != 0, value, until, a.at), revision, created)
 	err = a.w.exec(qInsert, at, k.Resource, k.Namespace, k.Name, since, superseded, deleted, value, expires, a.at, sum)
 	if op.Verb == sqlstore.Create && isUnique(err) {
 		return a.refused(op)

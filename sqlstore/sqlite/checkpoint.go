@@ -12,12 +12,12 @@ import (
 // all of the file synced: when it has become long, its last few pages are copied while no writer adds more.
 // If that never happens, SQLite does it at logLimit.
 const (
-	copyEvery  = 30 * time.Millisecond
-	copyFrom   = 1000  // pages: a page that is written repeatedly before is copied once
-	emptyFrom  = 4000  // pages
-	lastPages  = 50    // most that writers wait for
-	mostRounds = 8     // of copying while writers add as much as is copied
-	logLimit   = 16000 // pages
+	copyEvery = 30 * time.Millisecond
+	copyFrom  = 1000  // pages: a page that is written repeatedly before is copied once
+	emptyFrom = 4000  // pages
+	lastPages = 50    // most that writers wait for
+	maxRounds = 8     // of copying while writers add as much as is copied
+	logLimit  = 16000 // pages
 )
 
 // wroteLog wakes the checkpointer.
@@ -67,7 +67,7 @@ func (d *Driver) checkpoint(c *conn) {
 	var pages int64 // in the log
 	d.trimming.Lock()
 	defer d.trimming.Unlock()
-	for round := 0; round < mostRounds && (round == 0 || left > lastPages); round++ {
+	for round := 0; round < maxRounds && (round == 0 || left > lastPages); round++ {
 		if err := d.copyLog(c); err != nil {
 			return
 		}

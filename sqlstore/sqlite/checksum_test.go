@@ -53,8 +53,8 @@ func BenchmarkChecksum(b *testing.B) {
 // BenchmarkChecksumAlone computes the checksum of one row of 1 KB.
 func BenchmarkChecksumAlone(b *testing.B) {
 	value := bytes.Repeat([]byte("a"), 1000)
-	var sums sqlstore.Summer
+	var sums sqlstore.Checksummer
 	for b.Loop() {
-		sums.Written("configmaps", "default", "an-object-of-some-length", false, value, nil, 1)
+		sums.Partial("configmaps", "default", "an-object-of-some-length", false, value, nil, 1)
 	}
 }

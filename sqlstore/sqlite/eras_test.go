@@ -52,10 +52,10 @@ func TestEras(t *testing.T) {
 	}{{"first", 19, 35}, {"schema5", 196, 226}, {"schema9", 202, 278}, {"many9", 254, 287}} {
 		t.Run(era.name, func(t *testing.T) {
 			f := file{path: filepath.Join(dir, fmt.Sprintf("%s.db", era.name))}
-			if err := os.WriteFile(f.path, storetest.EraFile(t, "../../e2e/testdata/eras/"+era.name+".db.gz"), 0o600); err != nil {
+			if err := os.WriteFile(f.path, storetest.EarlierBuildFile(t, "../../e2e/testdata/eras/"+era.name+".db.gz"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			storetest.Era(t, f.Open(t), era.rows, era.head)
+			storetest.EarlierBuild(t, f.Open(t), era.rows, era.head)
 			if diff := cmp.Diff(want, f.shape(t)); diff != "" {
 				t.Errorf("the schema differs from that of a new file (-new +migrated):\n%s", diff)
 			}

@@ -255,7 +255,7 @@ func (d *Driver) CreateGroups(groups [][]sqlstore.Op, summed bool) error {
 			k := &ops[i].Key
 			var sum any
 			if summed {
-				sum = sqlstore.Placed(d.sums.Written(k.Resource, k.Namespace, k.Name, false, ops[i].Value, nil, at), revision, revision)
+				sum = sqlstore.CompleteChecksum(d.sums.Partial(k.Resource, k.Namespace, k.Name, false, ops[i].Value, nil, at), revision, revision)
 			}
 			if err := w.exec(qInsert, revision, k.Resource, k.Namespace, k.Name, revision, nil, int64(0), ops[i].Value, nil, at, sum); err != nil {
 				return err

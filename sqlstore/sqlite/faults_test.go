@@ -159,7 +159,7 @@ func TestSchema(t *testing.T) {
 
 func TestRestatedBeneath(t *testing.T) {
 	d := file{path: filepath.Join(t.TempDir(), "test.db")}.Open(t)
-	storetest.RestatedBeneath(t, d, func(between func()) error { return d.(*sqlite.Driver).PackAround(t.Context(), between) })
+	storetest.ReplacedWhilePacking(t, d, func(between func()) error { return d.(*sqlite.Driver).PackAround(t.Context(), between) })
 }
 
 func TestOlderBinaries(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 // Load implements sqlstore.Admin.
 func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
-	if err := sqlstore.CheckRoom(content.Bounds.Head); err != nil {
+	if err := sqlstore.CheckHeadroom(content.Bounds.Head); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}
 	w, unlock, err := d.lockWriter()
@@ -56,7 +56,7 @@ func load(ctx context.Context, w *conn, content sqlstore.Content) error {
 	} else if b.Head != 0 {
 		return sqlstore.ErrNotEmpty
 	}
-	var sums sqlstore.Summer
+	var sums sqlstore.Checksummer
 	for row, err := range content.Rows {
 		if err == nil {
 			err = ctx.Err()
@@ -85,7 +85,7 @@ func load(ctx context.Context, w *conn, content sqlstore.Content) error {
 }
 
 // insert writes a row as it is.
-func insert(w *conn, row sqlstore.Row, sums *sqlstore.Summer) error {
+func insert(w *conn, row sqlstore.Row, sums *sqlstore.Checksummer) error {
 	var superseded, expires any
 	var deleted int64
 	if row.Superseded != 0 {
@@ -103,7 +103,7 @@ func insert(w *conn, row sqlstore.Row, sums *sqlstore.Summer) error {
 	}
 	sum := sums.Row(&row)
 	if row.Damaged != nil { // it stays so
-		sum = sqlstore.DamagedSum
+		sum = sqlstore.DamagedChecksum
 	}
 	err := w.exec(qInsert, row.Revision, row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Created, superseded, deleted, value, expires, row.WrittenAt.UnixMicro(), sum)
 	if err != nil {

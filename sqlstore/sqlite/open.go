@@ -95,7 +95,7 @@ type Driver struct {
 	seq      uint64                // of batches, for their markers
 	nonce    string
 
-	sums sqlstore.Summer // of the writer
+	sums sqlstore.Checksummer // of the writer
 }
 
 // Open opens path, creating file and schema as needed. The folder must exist.

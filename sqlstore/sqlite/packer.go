@@ -134,7 +134,7 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (don
 		return err
 	})
 	if err == nil && len(units) > 0 {
-		done.Held, err = d.writing(ctx, func(w *conn) error {
+		done.WritersBlocked, err = d.writing(ctx, func(w *conn) error {
 			for i := range units {
 				if err := writeUnit(w, &units[i]); err != nil {
 					return err

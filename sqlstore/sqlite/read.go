@@ -309,7 +309,7 @@ func markedSince(c *conn, revision int64) (t time.Time, ok bool, err error) {
 	if !ok {
 		return t, false, nil
 	}
-	second, err := sqlstore.FirstSecond(first+1, last+1, func(second int64) (bool, error) {
+	second, err := sqlstore.SearchSecond(first+1, last+1, func(second int64) (bool, error) {
 		r, err := c.number(qMarked, second)
 		return r >= revision, err
 	})

@@ -8,24 +8,24 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
-// Restate implements sqlstore.History. It makes packs without blocking writers; the transaction fails if
+// ReplaceEnded implements sqlstore.History. It makes packs without blocking writers; the transaction fails if
 // they have changed since they were read.
-func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
+func (d *Driver) ReplaceEnded(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
-	var swaps []pack.Swap
+	var swaps []pack.Replacement
 	var loose []sqlstore.Row
 	k := rows[0].Key
 	err = d.snapshot(ctx, func(c *conn, _ sqlstore.Bounds) error {
-		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) { return history{c}.Around(ctx, k, above) })
+		swaps, loose, err = pack.ReplaceRows(rows, func(above int64) (*pack.Pack, error) { return history{c}.Around(ctx, k, above) })
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
 	}
 	done = len(rows) - len(loose)
-	var sums sqlstore.Summer
+	var sums sqlstore.Checksummer
 	_, err = d.writing(ctx, func(w *conn) error {
 		for i := range loose {
 			n, err := w.execCount(qRestate, loose[i].Value, sums.Row(&loose[i]), loose[i].Revision)

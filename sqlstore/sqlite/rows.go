@@ -12,7 +12,7 @@ import (
 // key order repeat.
 type decoder struct {
 	resource, namespace string
-	sums                sqlstore.Summer
+	sums                sqlstore.Checksummer
 }
 
 func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
@@ -58,7 +58,7 @@ func (d *decoder) damage(r *sqlstore.Row, v []driver.Value) error {
 		}
 	}
 	if computed := d.sums.Row(r); computed != stored {
-		return sqlstore.SumError(stored, computed)
+		return sqlstore.ChecksumError(stored, computed)
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64
 			if written, ok := v[0].(int64); ok { // else the database is empty
 				since = time.Since(time.UnixMicro(written))
 			}
-			count = sqlstore.LeftOut(since)
-		} else if err := sqlstore.CheckRoom(from + count); err != nil {
+			count = sqlstore.RevisionGap(since)
+		} else if err := sqlstore.CheckHeadroom(from + count); err != nil {
 			return err
 		}
 		to = from + count

@@ -21,7 +21,7 @@ func TestSizeIsSteady(t *testing.T) {
 	defer d.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	hints := d.Hints(ctx)
-	storetest.Steady(t, d, func() {
+	storetest.BoundedGrowth(t, d, func() {
 		if log, err := os.Stat(path + "-wal"); err != nil || log.Size() > 66<<20 {
 			t.Fatalf("the log has %v, %v", log, err)
 		}

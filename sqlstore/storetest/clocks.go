@@ -87,15 +87,15 @@ func (s swept) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstor
 // counter counts the rounds of the compactor.
 type counter struct{ rounds *atomic.Int64 }
 
-func (c counter) Committed(int, int, time.Duration, error)  {}
-func (c counter) Fed(int64, int64, time.Duration)           {}
-func (c counter) Reloaded(int64, time.Duration)             {}
-func (c counter) Packed(int, int64, int64)                  {}
-func (c counter) Trimmed(int64, int)                        { c.rounds.Add(1) }
-func (c counter) Expired(int)                               {}
-func (c counter) Keeping(sqlstore.Retention, time.Duration) {}
-func (c counter) Queried(string, time.Duration, error)      {}
-func (c counter) Refused(string, sqlstore.Kind)             {}
+func (c counter) Committed(int, int, time.Duration, error)             {}
+func (c counter) Applied(int64, int64, time.Duration)                  {}
+func (c counter) Reloaded(int64, time.Duration)                        {}
+func (c counter) Packed(int, int64, int64)                             {}
+func (c counter) Trimmed(int64, int)                                   { c.rounds.Add(1) }
+func (c counter) Expired(int)                                          {}
+func (c counter) EffectiveRetention(sqlstore.Retention, time.Duration) {}
+func (c counter) Queried(string, time.Duration, error)                 {}
+func (c counter) Refused(string, sqlstore.Kind)                        {}
 
 // timed serves a driver by clocks of the test, with a retention of a minute.
 func timed(t testing.TB, d sqlstore.Driver) (*server, *clocks) {

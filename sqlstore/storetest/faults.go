@@ -12,9 +12,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// cutter is a driver whose connection breaks at the worst moments: before a
+// disconnecting is a driver whose connection breaks at the worst moments: before a
 // commit, or after it with the answer lost.
-type cutter struct {
+type disconnecting struct {
 	sqlstore.Driver
 	calls atomic.Int64
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ type cutter struct {
 
 var errCut = errors.New("connection cut")
 
-func (c *cutter) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+func (c *disconnecting) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.calls.Add(1) % 5 {
@@ -45,7 +45,7 @@ func (c *cutter) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	return c.Driver.Apply(ctx, batch, now)
 }
 
-func (c *cutter) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
+func (c *disconnecting) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stuck > 0 {
@@ -58,14 +58,14 @@ func (c *cutter) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	return nil, false, nil
 }
 
-// mute is a driver whose every commit is cut before it is done.
-type mute struct{ sqlstore.Driver }
+// failing is a driver whose every commit is cut before it is done.
+type failing struct{ sqlstore.Driver }
 
-func (m *mute) Apply(context.Context, []sqlstore.Txn, time.Time) ([]sqlstore.Outcome, error) {
+func (m *failing) Apply(context.Context, []sqlstore.Txn, time.Time) ([]sqlstore.Outcome, error) {
 	return nil, fmt.Errorf("%w: %w", sqlstore.ErrUncertain, errCut)
 }
 
-func (m *mute) Resolve(context.Context) ([]sqlstore.Outcome, bool, error) { return nil, false, nil }
+func (m *failing) Resolve(context.Context) ([]sqlstore.Outcome, bool, error) { return nil, false, nil }
 
 // broken is a driver that cannot be reached while down is set.
 type broken struct {
@@ -98,7 +98,7 @@ func (b *broken) Changes(ctx context.Context, after int64, limit int, previous b
 var faultTests = map[string]func(*testing.T, Database){
 	"a commit cut in mid-flight": func(t *testing.T, db Database) {
 		d := db.Open(t)
-		s := serve(t, &cutter{Driver: d}, sqlstore.Config{MaxBatch: 4})
+		s := serve(t, &disconnecting{Driver: d}, sqlstore.Config{MaxBatch: 4})
 		var wg sync.WaitGroup
 		for w := range 4 {
 			wg.Go(func() {
@@ -118,7 +118,7 @@ var faultTests = map[string]func(*testing.T, Database){
 	},
 	"commits that are always cut": func(t *testing.T, db Database) {
 		d := db.Open(t)
-		s := serve(t, &mute{Driver: d}, sqlstore.Config{RetryFor: 50 * time.Millisecond})
+		s := serve(t, &failing{Driver: d}, sqlstore.Config{RetryFor: 50 * time.Millisecond})
 		_, err := s.Write(t.Context(), create(pod("a"), "a").Ops...)
 		wantErr(t, err, sqlstore.ErrUnavailable)
 		if errors.Is(err, sqlstore.ErrUncertain) {
@@ -162,7 +162,7 @@ var faultTests = map[string]func(*testing.T, Database){
 	"a feed that is cut off again and again":     cutOffAgain,
 	"only the bad write of a batch fails": func(t *testing.T, db Database) {
 		d := db.Open(t)
-		s := serve(t, &picky{Driver: d}, sqlstore.Config{})
+		s := serve(t, &rejecting{Driver: d}, sqlstore.Config{})
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
@@ -177,10 +177,10 @@ var faultTests = map[string]func(*testing.T, Database){
 	},
 }
 
-// picky fails every batch that holds a value it does not like.
-type picky struct{ sqlstore.Driver }
+// rejecting fails every batch that holds a value it does not like.
+type rejecting struct{ sqlstore.Driver }
 
-func (p *picky) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+func (p *rejecting) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	for _, txn := range batch {
 		if string(txn.Ops[0].Value) == "poison" {
 			return nil, errors.New("the database does not take this value")

@@ -9,14 +9,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// keeping counts the rounds of a compactor, and remembers its retention.
-type keeping struct {
+// retentionObserver counts the rounds of a compactor, and remembers its retention.
+type retentionObserver struct {
 	counter
 	kept *atomic.Value // sqlstore.Retention
 	left *atomic.Int64
 }
 
-func (k keeping) Keeping(kept sqlstore.Retention, left time.Duration) {
+func (k retentionObserver) EffectiveRetention(kept sqlstore.Retention, left time.Duration) {
 	k.kept.Store(kept)
 	k.left.Store(int64(left))
 	k.rounds.Add(1)
@@ -30,7 +30,7 @@ func loweredRetention(t *testing.T, db Database) {
 	var wall, elapsed atomic.Int64
 	var now atomic.Value
 	now.Store(sqlstore.Retention{})
-	watch := keeping{counter{new(atomic.Int64)}, &now, new(atomic.Int64)}
+	watch := retentionObserver{counter{new(atomic.Int64)}, &now, new(atomic.Int64)}
 	run := func(kept string, lowerNow bool, fn func(s *server)) {
 		t.Helper()
 		r, err := sqlstore.ParseRetention(kept)
@@ -38,7 +38,7 @@ func loweredRetention(t *testing.T, db Database) {
 			t.Fatal(err)
 		}
 		s := serve(t, d, sqlstore.Config{
-			Kept: r, LowerNow: lowerNow, LogRetention: 10 * time.Minute, CompactEvery: time.Millisecond, PackEvery: time.Millisecond, Observer: watch,
+			RetentionByResource: r, LowerNow: lowerNow, LogRetention: 10 * time.Minute, CompactEvery: time.Millisecond, PackEvery: time.Millisecond, Observer: watch,
 			Clock: func() time.Time { return start.Add(time.Duration(wall.Load())) }, Elapsed: func() time.Duration { return time.Duration(elapsed.Load()) },
 		})
 		fn(s)

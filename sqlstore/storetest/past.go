@@ -258,8 +258,8 @@ func packedByStore(t *testing.T, db Database) {
 	d := looked{db.Open(t), &looks}
 	clock := func() time.Time { return start.Add(time.Duration(now.Load())) }
 	cfg := sqlstore.Config{
-		Kept:         sqlstore.Retention{Rest: time.Hour, Of: map[string]time.Duration{"pods": time.Minute, "nodes": 4 * time.Hour}},
-		LogRetention: 10 * time.Minute, Clock: clock, Elapsed: func() time.Duration { return time.Duration(now.Load()) }, CompactEvery: time.Millisecond,
+		RetentionByResource: sqlstore.Retention{Default: time.Hour, ByResource: map[string]time.Duration{"pods": time.Minute, "nodes": 4 * time.Hour}},
+		LogRetention:        10 * time.Minute, Clock: clock, Elapsed: func() time.Duration { return time.Duration(now.Load()) }, CompactEvery: time.Millisecond,
 	}
 	s := serve(t, d, cfg)
 	revisions := map[string][]int64{}

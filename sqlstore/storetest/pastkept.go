@@ -87,7 +87,7 @@ func expiredPast(t *testing.T, db Database) {
 	d := db.Open(t)
 	now := start
 	s := serve(t, d, sqlstore.Config{
-		Kept: sqlstore.Retention{Rest: time.Hour, Of: map[string]time.Duration{"events": 48 * time.Hour}}, LogRetention: time.Hour,
+		RetentionByResource: sqlstore.Retention{Default: time.Hour, ByResource: map[string]time.Duration{"events": 48 * time.Hour}}, LogRetention: time.Hour,
 		ExpireEvery: time.Millisecond, CompactEvery: time.Hour, Clock: func() time.Time { return now },
 	})
 	k := key("events", "default", "often")

@@ -13,7 +13,7 @@ import (
 
 // sealedPast writes secrets, two of which are deleted and one of these created again, and another object; it
 // returns all past states of each key, newest first.
-func sealedPast(t *testing.T, d sqlstore.Driver, keys *Locksmith) map[sqlstore.Key][]string {
+func sealedPast(t *testing.T, d sqlstore.Driver, keys *TestSealer) map[sqlstore.Key][]string {
 	t.Helper()
 	states := map[sqlstore.Key][]string{}
 	live := map[sqlstore.Key]int64{}
@@ -51,7 +51,7 @@ func sealedPast(t *testing.T, d sqlstore.Driver, keys *Locksmith) map[sqlstore.K
 // resealedPast encrypts the history with another key, while a server packs, then with none: nothing under the
 // old one is left, packed or not, and the past is unchanged.
 func resealedPast(t *testing.T, db Database) {
-	d, keys := db.Open(t), NewLocksmith("old")
+	d, keys := db.Open(t), NewTestSealer("old")
 	if !restates(t, d) { // a store in memory has no rewriting
 		return
 	}
@@ -62,29 +62,29 @@ func resealedPast(t *testing.T, db Database) {
 	}
 	retain(t, sqlstore.Floors{Log: b.Head - 100, Past: map[string]int64{"": 0}}, d)
 	packAll(t, d, 64)
-	keys.Use("new", "old")
+	keys.SetKeys("new", "old")
 	rewriteBeside(t, db, d, keys, b.Head)
-	keys.Use("new")
+	keys.SetKeys("new")
 	wantStates(t, d, keys, states)
-	keys.Use("new", "old")
+	keys.SetKeys("new", "old")
 	again := upkeep.Rewrite{Keys: keys, Form: asStored}
 	if done, err := again.Run(t.Context(), d); err != nil || done.Written+done.PastWritten+done.PastLeft != 0 {
 		t.Errorf("once more it wrote %+v, %v", done, err)
 	}
 	// Rows deleted in the meantime, and others that are live, are left alone.
-	if n, err := d.Restate(t.Context(), []sqlstore.Row{{Key: secret("a"), Revision: 1 << 40, Value: []byte("x")}}); n != 0 || err != nil {
+	if n, err := d.ReplaceEnded(t.Context(), []sqlstore.Row{{Key: secret("a"), Revision: 1 << 40, Value: []byte("x")}}); n != 0 || err != nil {
 		t.Errorf("a row that is not there was written: %d, %v", n, err)
 	}
 	live, err := d.Read(t.Context(), secret("a"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := d.Restate(t.Context(), []sqlstore.Row{{Key: live.Key, Revision: live.Revision, Value: []byte("x")}}); n != 0 || err != nil {
+	if n, err := d.ReplaceEnded(t.Context(), []sqlstore.Row{{Key: live.Key, Revision: live.Revision, Value: []byte("x")}}); n != 0 || err != nil {
 		t.Errorf("a live row was written: %d, %v", n, err)
 	}
 	// Packs that cannot be opened stay and are reported; damaged ones stop nothing.
 	db.Exec(t, `UPDATE kv_packed SET value = 'x' WHERE name = 'b'`)
-	job := upkeep.Rewrite{Resources: []string{"secrets"}, Keys: NewLocksmith("third"), Form: asStored}
+	job := upkeep.Rewrite{Resources: []string{"secrets"}, Keys: NewTestSealer("third"), Form: asStored}
 	done, err := job.Run(t.Context(), d)
 	if err != nil || done.PastWritten != 0 || done.PastLeft < 200 || len(done.Reasons) == 0 {
 		t.Errorf("without its keys it wrote %+v, %v", done, err)
@@ -94,7 +94,7 @@ func resealedPast(t *testing.T, db Database) {
 func asStored(row *sqlstore.Row) ([]byte, error) { return row.Value, nil }
 
 // rewriteBeside rewrites in two runs, the first of which is interrupted, while another process packs.
-func rewriteBeside(t *testing.T, db Database, d sqlstore.Driver, keys *Locksmith, head int64) {
+func rewriteBeside(t *testing.T, db Database, d sqlstore.Driver, keys *TestSealer, head int64) {
 	t.Helper()
 	other := db.Open(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -127,10 +127,10 @@ func rewriteBeside(t *testing.T, db Database, d sqlstore.Driver, keys *Locksmith
 	}
 }
 
-// RestatedBeneath checks that a packer writes nothing once its input was encrypted again after it read it:
+// ReplacedWhilePacking checks that a packer writes nothing once its input was encrypted again after it read it:
 // writing would bring the old key back. pack packs, and calls between after it has read.
-func RestatedBeneath(t *testing.T, d sqlstore.Driver, pack func(between func()) error) {
-	keys, k := NewLocksmith("old"), secret("a")
+func ReplacedWhilePacking(t *testing.T, d sqlstore.Driver, pack func(between func()) error) {
+	keys, k := NewTestSealer("old"), secret("a")
 	states := map[sqlstore.Key][]string{}
 	write := func(last int64, n int) int64 {
 		for range n {
@@ -148,7 +148,7 @@ func RestatedBeneath(t *testing.T, d sqlstore.Driver, pack func(between func()) 
 		return last
 	}
 	last := write(0, 10)
-	keys.Use("new", "old")
+	keys.SetKeys("new", "old")
 	last = write(last, 1) // which ends the last of the old key: all of those are packed now
 	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
 	packAll(t, d, 64)
@@ -164,14 +164,14 @@ func RestatedBeneath(t *testing.T, d sqlstore.Driver, pack func(between func()) 
 		t.Errorf("packing onto what was rewritten gave %v", err)
 	}
 	packAll(t, d, 64)
-	keys.Use("new")
+	keys.SetKeys("new")
 	wantStates(t, d, keys, states)
 }
 
 // restates reports whether a driver can store the past in another form.
 func restates(t *testing.T, d sqlstore.Driver) bool {
 	t.Helper()
-	n, err := d.Restate(t.Context(), nil)
+	n, err := d.ReplaceEnded(t.Context(), nil)
 	if n != 0 || err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		t.Fatalf("restating nothing: %d, %v", n, err)
 	}
@@ -184,17 +184,17 @@ type packing struct {
 	calls int
 }
 
-func (p *packing) Restate(ctx context.Context, rows []sqlstore.Row) (int, error) {
+func (p *packing) ReplaceEnded(ctx context.Context, rows []sqlstore.Row) (int, error) {
 	if p.calls++; p.calls == 1 {
 		return 0, sqlstore.Pack(ctx, p.Driver, 1, func(sqlstore.Packed) {})
 	}
-	return p.Driver.Restate(ctx, rows)
+	return p.Driver.ReplaceEnded(ctx, rows)
 }
 
 // resealedWhilePacked encrypts the history with another key, where rows are packed at that moment and so not
 // found: missed rows do not count as done.
 func resealedWhilePacked(t *testing.T, db Database) {
-	d, keys := db.Open(t), NewLocksmith("old")
+	d, keys := db.Open(t), NewTestSealer("old")
 	if !restates(t, d) {
 		return
 	}
@@ -211,12 +211,12 @@ func resealedWhilePacked(t *testing.T, db Database) {
 		}
 	}
 	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
-	keys.Use("new", "old")
+	keys.SetKeys("new", "old")
 	job := upkeep.Rewrite{Keys: keys, Form: asStored}
 	if done, err := job.Run(t.Context(), &packing{Driver: d}); err != nil || done.PastLeft != 0 || done.PastWritten == 0 {
 		t.Errorf("rewriting gave %+v, %v", done, err)
 	}
-	keys.Use("new")
+	keys.SetKeys("new")
 	rows, err := d.Past(t.Context(), k, 0, 100)
 	if err != nil || len(rows) < 5 {
 		t.Fatal(len(rows), err)
@@ -229,7 +229,7 @@ func resealedWhilePacked(t *testing.T, db Database) {
 }
 
 // wantStates reads all past states with keys.
-func wantStates(t *testing.T, d sqlstore.Driver, keys *Locksmith, states map[sqlstore.Key][]string) {
+func wantStates(t *testing.T, d sqlstore.Driver, keys *TestSealer, states map[sqlstore.Key][]string) {
 	t.Helper()
 	for k, want := range states {
 		rows, err := d.Past(t.Context(), k, 0, 1000)

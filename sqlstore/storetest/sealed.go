@@ -16,33 +16,33 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// Locksmith is a Sealer of tests: it encrypts secrets with the first of its keys, and counts its calls.
-type Locksmith struct {
+// TestSealer is a Sealer of tests: it encrypts secrets with the first of its keys, and counts its calls.
+type TestSealer struct {
 	mu           sync.Mutex
 	keys         []string
 	seals, opens int
 	down         error
 }
 
-// NewLocksmith seals with the first of some keys, and opens with all.
-func NewLocksmith(keys ...string) *Locksmith { return &Locksmith{keys: keys} }
+// NewTestSealer seals with the first of some keys, and opens with all.
+func NewTestSealer(keys ...string) *TestSealer { return &TestSealer{keys: keys} }
 
-// Use puts other keys in the place of those it has.
-func (l *Locksmith) Use(keys ...string) {
+// SetKeys puts other keys in the place of those it has.
+func (l *TestSealer) SetKeys(keys ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = keys
 }
 
 // Fail makes everything fail with an error, until nil.
-func (l *Locksmith) Fail(err error) {
+func (l *TestSealer) Fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = err
 }
 
 // Counts returns the numbers of calls of Seal and Open since its last call.
-func (l *Locksmith) Counts() (seals, opens int) {
+func (l *TestSealer) Counts() (seals, opens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seals, opens, l.seals, l.opens = l.seals, l.opens, 0, 0
@@ -50,10 +50,10 @@ func (l *Locksmith) Counts() (seals, opens int) {
 }
 
 // Covers implements sqlstore.Sealer.
-func (l *Locksmith) Covers(resource string) bool { return resource == "secrets" }
+func (l *TestSealer) Covers(resource string) bool { return resource == "secrets" }
 
 // Seal implements sqlstore.Sealer.
-func (l *Locksmith) Seal(_ context.Context, key sqlstore.Key, plain []byte) ([]byte, error) {
+func (l *TestSealer) Seal(_ context.Context, key sqlstore.Key, plain []byte) ([]byte, error) {
 	if key.Resource != "secrets" {
 		return plain, nil
 	}
@@ -67,7 +67,7 @@ func (l *Locksmith) Seal(_ context.Context, key sqlstore.Key, plain []byte) ([]b
 }
 
 // Open implements sqlstore.Sealer.
-func (l *Locksmith) Open(_ context.Context, key sqlstore.Key, stored []byte) ([]byte, bool, error) {
+func (l *TestSealer) Open(_ context.Context, key sqlstore.Key, stored []byte) ([]byte, bool, error) {
 	provider, name, head, sealed := sqlstore.SealedBy(stored)
 	if !sealed {
 		return stored, key.Resource == "secrets", nil
@@ -137,7 +137,7 @@ func wantLoot(t testing.TB, what string, c *sqlstore.Row, value string) {
 
 var sealedTests = map[string]func(*testing.T, Database){
 	"values are stored encrypted, and shown as they are": func(t *testing.T, db Database) {
-		d, keys := db.Open(t), NewLocksmith("one")
+		d, keys := db.Open(t), NewTestSealer("one")
 		s := serve(t, d, sqlstore.Config{Sealer: keys})
 		write(t, s, create(secret("a"), loot).Ops[0], create(pod("p"), "plain").Ops[0], create(key("~ips", "", "10.0.0.1"), "claim").Ops[0])
 		write(t, s, update(secret("a"), 1, loot+"!").Ops...)
@@ -169,7 +169,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		wantLoot(t, "a row", &row, loot+"!")
 	},
 	"another server's feed, and all rows at once": func(t *testing.T, db Database) {
-		a, b := serve(t, db.Open(t), sqlstore.Config{Sealer: NewLocksmith("one")}), serve(t, db.Open(t), sqlstore.Config{Sealer: NewLocksmith("two", "one")})
+		a, b := serve(t, db.Open(t), sqlstore.Config{Sealer: NewTestSealer("one")}), serve(t, db.Open(t), sqlstore.Config{Sealer: NewTestSealer("two", "one")})
 		for i := range 5 {
 			write(t, a, create(secret(fmt.Sprint(i)), loot).Ops...)
 		}
@@ -193,8 +193,8 @@ var sealedTests = map[string]func(*testing.T, Database){
 		}
 	},
 	"unreadable values are reported, and block no others": func(t *testing.T, db Database) {
-		a := serve(t, db.Open(t), sqlstore.Config{Sealer: NewLocksmith("new", "old")})
-		keys := NewLocksmith("old")
+		a := serve(t, db.Open(t), sqlstore.Config{Sealer: NewTestSealer("new", "old")})
+		keys := NewTestSealer("old")
 		b := serve(t, db.Open(t), sqlstore.Config{Sealer: keys})
 		write(t, a, create(secret("a"), loot).Ops...)
 		write(t, b, create(secret("b"), loot).Ops...)
@@ -222,14 +222,14 @@ var sealedTests = map[string]func(*testing.T, Database){
 			t.Errorf("who has it not: %+v", last)
 		}
 		// The key comes back.
-		keys.Use("old", "new")
+		keys.SetKeys("old", "new")
 		if plain, err := b.Open(t.Context(), secret("a"), closed.Value); err != nil || string(plain) != loot {
 			t.Errorf("with the key: %q, %v", plain, err)
 		}
 	},
 	"a value in another row": func(t *testing.T, db Database) {
 		d := db.Open(t)
-		s := serve(t, d, sqlstore.Config{Sealer: NewLocksmith("one")})
+		s := serve(t, d, sqlstore.Config{Sealer: NewTestSealer("one")})
 		write(t, s, create(secret("a"), loot).Ops[0], create(secret("b"), "other").Ops[0])
 		apply(t, db.Open(t), update(secret("a"), 1, string(changes(t, d, 1)[0].Value)))
 		waitFor(t, "the feed", func() bool { return len(s.Log(t)) == 3 })
@@ -239,7 +239,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		}
 	},
 	"no keys": func(t *testing.T, db Database) {
-		d, keys := db.Open(t), NewLocksmith("one")
+		d, keys := db.Open(t), NewTestSealer("one")
 		s := serve(t, d, sqlstore.Config{Sealer: keys})
 		write(t, s, create(secret("a"), loot).Ops...)
 		keys.Fail(errors.New("the key server is away"))
@@ -265,7 +265,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		}
 	},
 	"stale": func(t *testing.T, db Database) {
-		d, keys := db.Open(t), NewLocksmith("one")
+		d, keys := db.Open(t), NewTestSealer("one")
 		plain := serve(t, d, sqlstore.Config{})
 		write(t, plain, create(secret("old"), loot).Ops[0], create(pod("p"), "x").Ops[0])
 		if plain.Stale(t.Context(), secret("old"), 1) || plain.Sealed() {
@@ -280,22 +280,22 @@ var sealedTests = map[string]func(*testing.T, Database){
 			if got != want {
 				t.Errorf("round %d: stale %s, want %s", i, got, want)
 			}
-			keys.Use("two", "one")
+			keys.SetKeys("two", "one")
 		}
-		keys.Use("two")
+		keys.SetKeys("two")
 		if !s.Stale(t.Context(), secret("a"), 3) {
 			t.Error("a row that cannot be opened is not stale")
 		}
 	},
 	"what expires takes no key": func(t *testing.T, db Database) {
-		d, keys := db.Open(t), NewLocksmith("one")
+		d, keys := db.Open(t), NewTestSealer("one")
 		first := serve(t, d, sqlstore.Config{Sealer: keys})
 		for _, name := range []string{"a", "b"} {
 			write(t, first, sqlstore.Op{Verb: sqlstore.Create, Key: secret(name), Value: []byte(loot), ExpiresAt: start.Add(time.Second)})
-			keys.Use("two", "one")
+			keys.SetKeys("two", "one")
 		}
 		first.stop()
-		keys = NewLocksmith("two")
+		keys = NewTestSealer("two")
 		later := serve(t, d, sqlstore.Config{Sealer: keys, Retention: 48 * time.Hour, LogRetention: 48 * time.Hour, ExpireEvery: time.Millisecond, Clock: func() time.Time { return start.Add(time.Hour) }})
 		waitFor(t, "expiry", func() bool { return len(later.Log(t)) == 2 })
 		for _, c := range later.Log(t) {
@@ -311,7 +311,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		wantHidden(t, d)
 	},
 	"rewriting": func(t *testing.T, db Database) {
-		d, keys := db.Open(t), NewLocksmith("one")
+		d, keys := db.Open(t), NewTestSealer("one")
 		for i := range 230 {
 			name := fmt.Sprintf("%03d", i)
 			stored, err := keys.Seal(t.Context(), secret(name), []byte(loot))
@@ -326,12 +326,12 @@ var sealedTests = map[string]func(*testing.T, Database){
 		}
 		must(t, d, create(pod("p"), "older form"))
 		must(t, d, create(key("~ips", "", "10.0.0.1"), "claim"))
-		lost, err := NewLocksmith("lost").Seal(t.Context(), secret("lost"), []byte(loot))
+		lost, err := NewTestSealer("lost").Seal(t.Context(), secret("lost"), []byte(loot))
 		if err != nil {
 			t.Fatal(err)
 		}
 		must(t, d, create(secret("lost"), string(lost)))
-		keys.Use("two", "one")
+		keys.SetKeys("two", "one")
 		var pages []upkeep.Rewritten
 		job := upkeep.Rewrite{Resources: []string{"secrets"}, Keys: keys, Progress: func(r upkeep.Rewritten) { pages = append(pages, r) }, Form: func(row *sqlstore.Row) ([]byte, error) {
 			return bytes.TrimPrefix(row.Value, []byte("older ")), nil
@@ -366,15 +366,15 @@ var sealedTests = map[string]func(*testing.T, Database){
 		if done, err := all.Run(t.Context(), d); err != nil || done.Written != 1 || done.Objects != 232 {
 			t.Fatalf("of all it has done %+v, %v", done, err)
 		}
-		keys.Use("three", "two")
+		keys.SetKeys("three", "two")
 		keys.Fail(errors.New("away"))
 		if done, err := all.Run(t.Context(), d); err != nil || done.Left != 231 {
 			t.Fatalf("without keys it has done %+v, %v", done, err)
 		}
 	},
 	"own commits are known though their answer was lost": func(t *testing.T, db Database) {
-		keys := NewLocksmith("one")
-		s := serve(t, &cutter{Driver: db.Open(t)}, sqlstore.Config{MaxBatch: 4, Sealer: keys})
+		keys := NewTestSealer("one")
+		s := serve(t, &disconnecting{Driver: db.Open(t)}, sqlstore.Config{MaxBatch: 4, Sealer: keys})
 		var wg sync.WaitGroup
 		for w := range 4 {
 			wg.Go(func() {

@@ -18,7 +18,7 @@ func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, 
 	if resource != "" && !r.Keys.Covers(resource) {
 		return nil
 	}
-	if _, err := d.Restate(ctx, nil); errors.Is(err, errors.ErrUnsupported) {
+	if _, err := d.ReplaceEnded(ctx, nil); errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
 	b, err := d.Bounds(ctx)
@@ -102,7 +102,7 @@ func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.History, rows []sqlstor
 	if len(stale) == 0 {
 		return nil
 	}
-	n, err := d.Restate(ctx, stale)
+	n, err := d.ReplaceEnded(ctx, stale)
 	var corrupt *sqlstore.CorruptError
 	switch {
 	case errors.As(err, &corrupt):

@@ -37,8 +37,8 @@ func (r *Report) add(key sqlstore.Key, revision int64, format string, args ...an
 // known is the state of one live key according to the log.
 type known struct{ revision, created int64 }
 
-// mostWindows bounds how often Verify starts again because a server compacts the revisions that it reads.
-const mostWindows = 5
+// maxWindows bounds how often Verify starts again because a server compacts the revisions that it reads.
+const maxWindows = 5
 
 // Verify checks the promises of the table on live data: the log has no hole,
 // each change names rightly what it replaced, playing the log leads to the live
@@ -53,7 +53,7 @@ func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) er
 	for window := 1; ; window++ {
 		report, err := verify(ctx, d, decode)
 		var compacted *sqlstore.CompactedError
-		if errors.As(err, &compacted) && window < mostWindows {
+		if errors.As(err, &compacted) && window < maxWindows {
 			continue
 		}
 		if err != nil {

@@ -83,7 +83,7 @@ type Signer struct {
 
 	mu     sync.Mutex
 	closed bool
-	asking *question // in flight
+	asking *keyFetch // in flight
 	asked  time.Time // when the last one ended
 }
 
@@ -95,8 +95,8 @@ type known struct {
 	until  time.Time
 }
 
-// question is a fetch of keys, for all callers that wait for it.
-type question struct {
+// keyFetch is a fetch of keys, for all callers that wait for it.
+type keyFetch struct {
 	done chan struct{}
 	err  error
 }

@@ -176,7 +176,7 @@ func TestStall(t *testing.T) {
 	s := signertest.New(t, "first")
 	signer := open(t, s, nil)
 	asked, on := s.Calls("FetchKeys"), make(chan struct{})
-	s.Behave(signertest.Manner{Stalls: on})
+	s.SetBehavior(signertest.Behavior{Stalls: on})
 	const strangers, places = 300, 256
 	ended := make(chan int, strangers)
 	go func() { // the first of them waits, once it is time to ask again
@@ -215,20 +215,20 @@ func TestHeaders(t *testing.T) {
 	s := signertest.New(t, "first")
 	signer := open(t, s, nil)
 	for name, c := range map[string]struct {
-		manner signertest.Manner
+		manner signertest.Behavior
 		want   string
 	}{
-		"type":         {signertest.Manner{Header: map[string]any{"typ": "at+jwt"}}, "bad type"},
-		"no key":       {signertest.Manner{Header: map[string]any{"kid": ""}}, "key id missing"},
-		"long key":     {signertest.Manner{Header: map[string]any{"kid": strings.Repeat("k", 1025)}}, "key id longer than 1 kb"},
-		"algorithm":    {signertest.Manner{Header: map[string]any{"alg": "none"}}, `bad signing algorithm "none"`},
-		"more":         {signertest.Manner{Header: map[string]any{"jku": "https://elsewhere"}}, "it has more than alg, kid and typ"},
-		"no texts":     {signertest.Manner{Header: map[string]any{"alg": 1}}, "it is no object of texts"},
-		"no signature": {signertest.Manner{Naked: true}, "empty signature returned"},
-		"an error":     {signertest.Manner{Err: status.Error(codes.PermissionDenied, "no")}, "no"},
+		"type":         {signertest.Behavior{Header: map[string]any{"typ": "at+jwt"}}, "bad type"},
+		"no key":       {signertest.Behavior{Header: map[string]any{"kid": ""}}, "key id missing"},
+		"long key":     {signertest.Behavior{Header: map[string]any{"kid": strings.Repeat("k", 1025)}}, "key id longer than 1 kb"},
+		"algorithm":    {signertest.Behavior{Header: map[string]any{"alg": "none"}}, `bad signing algorithm "none"`},
+		"more":         {signertest.Behavior{Header: map[string]any{"jku": "https://elsewhere"}}, "it has more than alg, kid and typ"},
+		"no texts":     {signertest.Behavior{Header: map[string]any{"alg": 1}}, "it is no object of texts"},
+		"no signature": {signertest.Behavior{Naked: true}, "empty signature returned"},
+		"an error":     {signertest.Behavior{Err: status.Error(codes.PermissionDenied, "no")}, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.Behave(c.manner)
+			s.SetBehavior(c.manner)
 			if token, err := issue(t, signer); err == nil || token != "" || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%q, %v", token, err)
 			}
@@ -268,7 +268,7 @@ func TestHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Behave(signertest.Manner{Hidden: map[string]bool{"old": true, "older": true}})
+	s.SetBehavior(signertest.Behavior{Hidden: map[string]bool{"old": true, "older": true}})
 	s.Rotate(t, "new")
 	if _, err := issue(t, signer); err != nil { // and asks for keys, as "new" is new
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestHidden(t *testing.T) {
 // TestRun: keys are fetched after the refresh hint of the signer, and once it answers again.
 func TestRun(t *testing.T) {
 	s := signertest.New(t, "first")
-	s.Behave(signertest.Manner{Hint: 1})
+	s.SetBehavior(signertest.Behavior{Hint: 1})
 	signer := open(t, s, nil)
 	asked := s.Calls("FetchKeys")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -306,20 +306,20 @@ func TestRun(t *testing.T) {
 // TestOpen: the answers that a signer must give before a server starts.
 func TestOpen(t *testing.T) {
 	for name, c := range map[string]struct {
-		manner signertest.Manner
+		manner signertest.Behavior
 		want   string
 	}{
-		"short lives":  {signertest.Manner{Longest: 599}, "max token life supported by external-jwt-signer (599s) is less than acceptable (min 600s)"},
-		"no hint":      {signertest.Manner{Hint: -1}, "found invalid refresh hint (-1s)"},
-		"no id":        {signertest.Manner{Keys: &v1alpha1.Key{Key: []byte("k")}}, `found invalid public key id ""`},
-		"no key":       {signertest.Manner{Keys: &v1alpha1.Key{KeyId: "k"}}, "found empty public key"},
-		"a broken key": {signertest.Manner{Keys: &v1alpha1.Key{KeyId: "k", Key: []byte("k")}}, "while parsing external public keys"},
-		"another sort": {signertest.Manner{Keys: &v1alpha1.Key{KeyId: "first", Key: ed25519Key}}, "want an RSA key"},
-		"not allowed":  {signertest.Manner{Err: status.Error(codes.PermissionDenied, "no")}, "PermissionDenied"},
+		"short lives":  {signertest.Behavior{Longest: 599}, "max token life supported by external-jwt-signer (599s) is less than acceptable (min 600s)"},
+		"no hint":      {signertest.Behavior{Hint: -1}, "found invalid refresh hint (-1s)"},
+		"no id":        {signertest.Behavior{Keys: &v1alpha1.Key{Key: []byte("k")}}, `found invalid public key id ""`},
+		"no key":       {signertest.Behavior{Keys: &v1alpha1.Key{KeyId: "k"}}, "found empty public key"},
+		"a broken key": {signertest.Behavior{Keys: &v1alpha1.Key{KeyId: "k", Key: []byte("k")}}, "while parsing external public keys"},
+		"another sort": {signertest.Behavior{Keys: &v1alpha1.Key{KeyId: "first", Key: ed25519Key}}, "want an RSA key"},
+		"not allowed":  {signertest.Behavior{Err: status.Error(codes.PermissionDenied, "no")}, "PermissionDenied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := signertest.New(t, "first")
-			s.Behave(c.manner)
+			s.SetBehavior(c.manner)
 			_, err := external.Open(t.Context(), external.Config{Socket: s.Serve(t), Log: slog.New(slog.DiscardHandler)})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Error(err)

@@ -51,7 +51,7 @@ func (s *Signer) refresh(ctx context.Context) error {
 			s.mu.Unlock()
 			return errors.New("the connection is closed")
 		}
-		q = &question{done: make(chan struct{})}
+		q = &keyFetch{done: make(chan struct{})}
 		s.asking = q
 		s.group.Go(func() { s.answer(q) })
 	}
@@ -65,7 +65,7 @@ func (s *Signer) refresh(ctx context.Context) error {
 }
 
 // answer fetches for all waiting callers: none of them ends it by going away.
-func (s *Signer) answer(q *question) {
+func (s *Signer) answer(q *keyFetch) {
 	ctx, cancel := context.WithTimeout(s.life, s.cfg.Timeout)
 	defer cancel()
 	got, err := s.fetch(ctx)

@@ -173,7 +173,7 @@ func (c *Cluster) Close() {
 	}
 	for _, pg := range []*pgtest.Server{c.pg, c.spare} {
 		if pg != nil {
-			pg.Thaw()
+			pg.Continue()
 			pg.Stop()
 		}
 	}

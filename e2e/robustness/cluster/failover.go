@@ -33,7 +33,7 @@ func (c *Cluster) Failover(f Failover) error {
 	c.spare = standby
 	c.pgMu.Unlock()
 	if f.Loses {
-		if err := standby.CutOff(ctx, old); err != nil {
+		if err := standby.StopReplication(ctx, old); err != nil {
 			return fmt.Errorf("cutting a standby off: %w", err)
 		}
 		c.losing.Store(true)
@@ -41,7 +41,7 @@ func (c *Cluster) Failover(f Failover) error {
 	}
 	f.Heard()
 	if f.Hangs {
-		old.Freeze()
+		old.Suspend()
 	} else {
 		old.Crash()
 	}
@@ -85,13 +85,13 @@ func (c *Cluster) comesBack(ctx context.Context, f Failover) error {
 	if err := old.Run(ctx); err != nil {
 		return fmt.Errorf("starting a former primary: %w", err)
 	}
-	if err := now.CutOff(ctx, old); err != nil { // it waits for no standby
+	if err := now.StopReplication(ctx, old); err != nil { // it waits for no standby
 		return fmt.Errorf("starting a former primary: %w", err)
 	}
 	lead := func(port int) {
 		for _, n := range c.nodes {
 			n.back.Retarget(port)
-			n.back.Cut()
+			n.back.CloseConnections()
 		}
 	}
 	lead(old.Port)

@@ -45,9 +45,9 @@ func databases() []Fault {
 			return fmt.Sprintf("PostgreSQL is shut down (%s), and started after %s", how, ms(d)), pg.Run(context.Background())
 		}),
 		primary("pg-pause", "all processes of PostgreSQL are stopped by SIGSTOP for up to 7 seconds", 2, func(ctx context.Context, e *env, pg *pgtest.Server) (string, error) {
-			pg.Freeze()
+			pg.Suspend()
 			d := e.wait(ctx, 200*time.Millisecond, 7*time.Second)
-			pg.Thaw()
+			pg.Continue()
 			return fmt.Sprintf("PostgreSQL sleeps for %s", ms(d)), nil
 		}),
 		primary("pg-failover", "PostgreSQL is killed, or hangs, and a synchronous standby, of which every server has heard, is promoted", 2, func(ctx context.Context, e *env, _ *pgtest.Server) (string, error) {
@@ -71,33 +71,33 @@ func databases() []Fault {
 			return fmt.Sprintf("a standby of PostgreSQL takes over that has nothing behind revision %d", loss.Found), err
 		}),
 		server("db-cut", "all connections of a server to PostgreSQL are closed", 2, func(_ context.Context, _ *env, p *pgtest.Proxy) string {
-			p.Cut()
+			p.CloseConnections()
 			return "connections are cut"
 		}),
 		server("db-stall", "nothing passes between a server and PostgreSQL for up to 6 seconds", 3, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
 			p.Stall()
 			d := e.wait(ctx, 200*time.Millisecond, 6*time.Second)
-			p.Go()
+			p.Resume()
 			return fmt.Sprintf("nothing passes for %s", ms(d))
 		}),
 		server("db-hold", "a commit reaches PostgreSQL, and its answer comes seconds later", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
-			p.HoldAnswers()
+			p.HoldResponses()
 			d := e.wait(ctx, 200*time.Millisecond, 4*time.Second)
-			p.Go()
+			p.Resume()
 			return fmt.Sprintf("answers are held back for %s", ms(d))
 		}),
 		server("db-half-open", "connections to PostgreSQL are closed at its end, and the server does not notice", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
 			p.HalfClose()
 			e.wait(ctx, time.Second, 4*time.Second)
-			p.Cut()
+			p.CloseConnections()
 			return "connections are half open"
 		}),
 		server("db-commits", "the answers to some commits are lost, with their connections", 4, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
 			n := 1 + e.rand.IntN(4)
-			p.LoseCommits(n)
+			p.DropCommitReplies(n)
 			e.wait(ctx, 500*time.Millisecond, 2*time.Second)
 			n -= p.Pending()
-			p.LoseCommits(0)
+			p.DropCommitReplies(0)
 			return fmt.Sprintf("%d answers to COMMIT are lost", n)
 		}),
 		server("db-requests", "connections break in the middle of a commit", 3, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
@@ -110,10 +110,10 @@ func databases() []Fault {
 		}),
 		{Name: "db-deaf", What: "notifications of other servers' writes are lost for up to 14 seconds, on a connection that stays open; the server has to look by itself", Store: "postgres", Cuts: true, Often: 1, run: func(ctx context.Context, e *env) outcome {
 			i := e.server()
-			n := e.c.Back(i).Mute()
+			n := e.c.Back(i).DropNotifications()
 			d := e.wait(ctx, 9*time.Second, 14*time.Second)
 			cut := e.rec.Now() // until then the server reaches its database
-			e.c.Back(i).Cut()
+			e.c.Back(i).CloseConnections()
 			return outcome{what: fmt.Sprintf("between server %d and PostgreSQL %d connections hear no notification for %s", i, n, ms(d)), server: i, cut: cut}
 		}},
 		server("db-reorder", "what is sent on different connections to PostgreSQL passes each other, by up to 50 ms", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {

@@ -228,21 +228,21 @@ func connections() []Fault {
 	return []Fault{
 		{Name: "cut", What: "all connections of clients to a server are closed", Often: 3, run: func(_ context.Context, e *env) outcome {
 			i := e.server()
-			e.c.Front(i).Cut()
+			e.c.Front(i).CloseConnections()
 			return outcome{what: fmt.Sprintf("connections to server %d are cut", i), server: i}
 		}},
 		{Name: "stall", What: "nothing passes between clients and a server for up to 4 seconds", Often: 2, run: func(ctx context.Context, e *env) outcome {
 			i := e.server()
 			e.c.Front(i).Stall()
 			d := e.wait(ctx, 200*time.Millisecond, 4*time.Second)
-			e.c.Front(i).Go()
+			e.c.Front(i).Resume()
 			return outcome{what: fmt.Sprintf("connections to server %d stall for %s", i, d.Round(time.Millisecond)), server: i}
 		}},
 		{Name: "half-open", What: "connections to a server are closed at its end, and clients do not notice", Often: 2, run: func(ctx context.Context, e *env) outcome {
 			i := e.server()
 			e.c.Front(i).HalfClose()
 			e.wait(ctx, time.Second, 3*time.Second)
-			e.c.Front(i).Cut()
+			e.c.Front(i).CloseConnections()
 			return outcome{what: fmt.Sprintf("connections to server %d are half open", i), server: i}
 		}},
 		{Name: "reorder", What: "what is sent on different connections to a server passes each other, by up to 100 ms", Often: 2, run: func(ctx context.Context, e *env) outcome {

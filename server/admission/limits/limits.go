@@ -74,7 +74,7 @@ func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
 			return err
 		}
 		if len(errs) > 0 {
-			return a.Forbid(rules.Together(errs))
+			return a.Forbid(rules.Aggregate(errs))
 		}
 		return nil
 	})
@@ -177,7 +177,7 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, r *corev1.LimitRange) (errs
 func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) (errs []error, _ error) {
 	steps := kinds.Steps(ctx)
 	for i := range r.Spec.Limits {
-		if len(errs) > rules.Enough {
+		if len(errs) > rules.MaxErrors {
 			break
 		}
 		item := &r.Spec.Limits[i]
@@ -186,7 +186,7 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 			return nil, err
 		}
 		check := func(requests, limits corev1.ResourceList) {
-			if len(errs) > rules.Enough {
+			if len(errs) > rules.MaxErrors {
 				return
 			}
 			b := bound{item.Type, requests, limits, &errs}
@@ -206,8 +206,8 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 			requests := sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 			limits := sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 			if whole, ok := podspec.WholeResources(&pod.Spec); ok && p.PodResources {
-				podspec.Overrule(requests, whole.Requests)
-				podspec.Overrule(limits, whole.Limits)
+				podspec.ApplyPodLevel(requests, whole.Requests)
+				podspec.ApplyPodLevel(limits, whole.Limits)
 			}
 			check(requests, limits)
 		}

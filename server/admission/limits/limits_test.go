@@ -128,7 +128,7 @@ func TestLimitErrors(t *testing.T) {
 			t.Fatalf("%v: %s", err, text[at:])
 		}
 	}
-	if n := listed + more; n < rules.Enough || n > rules.Enough+2*len(least) || len(text) > 300<<10 {
+	if n := listed + more; n < rules.MaxErrors || n > rules.MaxErrors+2*len(least) || len(text) > 300<<10 {
 		t.Errorf("%d errors are made, and %d of them listed in %d bytes", n, listed, len(text))
 	}
 }

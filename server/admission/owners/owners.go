@@ -23,9 +23,9 @@ import (
 
 // Permissions is the plugin.
 type Permissions struct {
-	Authorizer authx.Authorizer
-	Catalogue  *kinds.Catalogue
-	Elsewhere  admission.Elsewhere // nil: only kinds of the catalogue
+	Authorizer  authx.Authorizer
+	Catalogue   *kinds.Catalogue
+	RemoteKinds admission.RemoteKinds // nil: only kinds of the catalogue
 }
 
 var _ admission.Validator = Permissions{}
@@ -110,7 +110,7 @@ func (p Permissions) owner(ref metav1.OwnerReference) (what schema.GroupVersionR
 	if r := p.Catalogue.LookupKind(gv.WithKind(ref.Kind)); r != nil && !r.Off {
 		return gv.WithResource(r.Plural), r.Namespaced, nil
 	}
-	if what, namespaced, ok := p.Elsewhere.Find(gv.WithKind(ref.Kind)); ok {
+	if what, namespaced, ok := p.RemoteKinds.Find(gv.WithKind(ref.Kind)); ok {
 		return what, namespaced, nil
 	}
 	return what, false, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, SearchedVersions: []string{gv.Version}}

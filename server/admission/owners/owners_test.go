@@ -80,7 +80,7 @@ func TestPermissions(t *testing.T) {
 		if c.before != nil {
 			a.Operation, a.Old = admission.Update, c.before
 		}
-		p := owners.Permissions{Authorizer: c.grants, Catalogue: catalogue, Elsewhere: elsewhere}
+		p := owners.Permissions{Authorizer: c.grants, Catalogue: catalogue, RemoteKinds: elsewhere}
 		if err := p.Validate(t.Context(), a); fmt.Sprint(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}

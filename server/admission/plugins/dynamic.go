@@ -61,7 +61,7 @@ func (s *shared) webhookConfig(config []byte) (webhook.Config, error) {
 	credentials, err := webhook.ParseCredentials(config)
 	if credentials != nil {
 		w := s.Webhooks
-		cfg.Client = &hooks.Client{Resolve: w.Resolve, Credentials: credentials, Agent: w.Agent, Dial: w.Dial, DialURL: w.DialURL, Trace: w.Trace, Dated: w.Dated}
+		cfg.Client = &hooks.Client{Resolve: w.Resolve, Credentials: credentials, Agent: w.Agent, Dial: w.Dial, DialURL: w.DialURL, Trace: w.Trace, ObsoleteCertificates: w.ObsoleteCertificates}
 	}
 	return cfg, err
 }

@@ -43,18 +43,18 @@ type API interface {
 
 // Host gives admission plugins access to the server.
 type Host struct {
-	Catalogue  *kinds.Catalogue
-	Cache      *cache.Cache
-	Objects    *objects.Store
-	Schemas    *schema.Schemas // of all kinds
-	API        API
-	Authorizer authx.Authorizer
-	Elsewhere  admission.Elsewhere    // kinds that aggregated servers serve; nil: none
-	Webhooks   *hooks.Client          // calls webhooks
-	Registry   *prometheus.Registry   // of metrics; nil: they are not shown
-	Feature    func(gate string) bool // whether a feature gate is on
-	Clock      func() time.Time
-	Log        *slog.Logger
+	Catalogue   *kinds.Catalogue
+	Cache       *cache.Cache
+	Objects     *objects.Store
+	Schemas     *schema.Schemas // of all kinds
+	API         API
+	Authorizer  authx.Authorizer
+	RemoteKinds admission.RemoteKinds  // kinds that aggregated servers serve; nil: none
+	Webhooks    *hooks.Client          // calls webhooks
+	Registry    *prometheus.Registry   // of metrics; nil: they are not shown
+	Feature     func(gate string) bool // whether a feature gate is on
+	Clock       func() time.Time
+	Log         *slog.Logger
 }
 
 // Build makes the plugins that run, in their order. The first is that by which reads are
@@ -62,7 +62,7 @@ type Host struct {
 func Build(h Host, c Config) ([]admission.Plugin, error) {
 	s := share(h, &c)
 	s.tolerations = c.Tolerations
-	list := []admission.Plugin{policy.Reading{Authorizer: h.Authorizer, Catalogue: h.Catalogue, Elsewhere: h.Elsewhere, Objects: s.reader}}
+	list := []admission.Plugin{policy.ParamAccess{Authorizer: h.Authorizer, Catalogue: h.Catalogue, RemoteKinds: h.RemoteKinds, Objects: s.reader}}
 	for _, p := range all {
 		if !c.runs(p.name, h.Feature) {
 			continue
@@ -167,7 +167,7 @@ var all = []entry{
 	})},
 	{name: "PodGroupProtection", on: true, later: true, gate: "GenericWorkload", build: plain(func(*shared) admission.Plugin { return scheduling.Protection() })},
 	{name: "OwnerReferencesPermissionEnforcement", build: plain(func(s *shared) admission.Plugin {
-		return owners.Permissions{Authorizer: s.Authorizer, Catalogue: s.Catalogue, Elsewhere: s.Elsewhere}
+		return owners.Permissions{Authorizer: s.Authorizer, Catalogue: s.Catalogue, RemoteKinds: s.RemoteKinds}
 	})},
 	{name: "PersistentVolumeClaimResize", on: true, build: plain(func(s *shared) admission.Plugin { return storage.Resize(s.reader) })},
 	{name: "RuntimeClass", on: true, build: plain(func(s *shared) admission.Plugin { return pods.RuntimeClass{Objects: s.reader} })},

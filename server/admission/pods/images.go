@@ -96,7 +96,7 @@ func (AlwaysPullImages) Validate(_ context.Context, a *admission.Attributes) err
 		}
 	}
 	if len(errs) > 0 {
-		return status.Plain(rules.Together(errs).Error())
+		return status.Plain(rules.Aggregate(errs).Error())
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 
 // Limits of the check of existing pods by a stricter standard: a number of pods, and a time.
 const (
-	mostPods    = 3000
+	maxPods     = 3000
 	longestTime = time.Second
 )
 
@@ -106,7 +106,7 @@ func (p *Plugin) warnViolations(ctx context.Context, a *admission.Attributes, na
 		}
 	}
 	all := len(pods)
-	pods = different(pods)[:min(all, mostPods)]
+	pods = different(pods)[:min(all, maxPods)]
 	names := map[string][]string{}
 	checked := 0
 	for _, pod := range pods {

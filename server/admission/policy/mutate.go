@@ -73,12 +73,12 @@ func (p *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 // mutator changes one write.
 type mutator struct {
 	request
-	rounds *admission.Rounds
+	rounds *admission.Reinvocations
 }
 
 // run lets policies change the object one after the other.
 func (m *mutator) run(uses []invocation) error {
-	if m.rounds = admission.RoundsOf(m.a, MutatingName); m.rounds == nil {
+	if m.rounds = admission.ReinvocationsOf(m.a, MutatingName); m.rounds == nil {
 		return nil
 	}
 	check := m.a.GuardFields()
@@ -112,7 +112,7 @@ func (m *mutator) use(v *invocation) (changed bool, err error) {
 		}
 	}
 	id := fmt.Sprintf("%s/%s/%s/%s", v.name, v.binding.name, v.param.namespace, v.param.name)
-	if !m.rounds.Calls(m.a, id) {
+	if !m.rounds.Runs(m.a, id) {
 		return false, nil
 	}
 	for i := range c.list {
@@ -132,7 +132,7 @@ func (m *mutator) use(v *invocation) (changed bool, err error) {
 		m.rounds.Changed()
 	}
 	if v.again {
-		m.rounds.Saw(id)
+		m.rounds.Invoked(id)
 	}
 	return changed, nil
 }
@@ -163,7 +163,7 @@ func (m *mutator) mutate(v *invocation, by *mutation) (changed bool, err error) 
 	}
 	before := reflect.New(reflect.TypeOf(m.a.Object).Elem())
 	before.Elem().Set(reflect.ValueOf(m.a.Object).Elem())
-	if err := v.target.Bring(m.a, after); err != nil {
+	if err := v.target.SetObject(m.a, after); err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
 	m.changed()

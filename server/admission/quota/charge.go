@@ -12,7 +12,7 @@ import (
 )
 
 // charge adds the usage of a write to the quotas that apply to it. It does not change the given quotas.
-func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([]*corev1.ResourceQuota, error) {
+func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *queuedCheck, covered bool) ([]*corev1.ResourceQuota, error) {
 	m, obj := k.meter, k.a.Object
 	var (
 		mine   []int
@@ -73,7 +73,7 @@ const noQuota = -1
 
 // deltas returns the additional usage of a write in each of its quotas. Quotas without additional usage are
 // omitted.
-func (p *Plugin) deltas(k *ask, quotas []*corev1.ResourceQuota, mine []int) (map[int]corev1.ResourceList, error) {
+func (p *Plugin) deltas(k *queuedCheck, quotas []*corev1.ResourceQuota, mine []int) (map[int]corev1.ResourceList, error) {
 	use := k.meter.use(k.a.Object)
 	var negative []corev1.ResourceName
 	for name, q := range use {

@@ -119,7 +119,7 @@ func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, 
 			total[name] = q
 		}
 	}
-	podspec.Overrule(total, whole)
+	podspec.ApplyPodLevel(total, whole)
 	for name, q := range pod.Spec.Overhead {
 		if _, ok := total[name]; ok || always {
 			sum(total, corev1.ResourceList{name: q})

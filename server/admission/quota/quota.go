@@ -41,7 +41,7 @@ type Plugin struct {
 	store   Store
 	limited []Limited
 	meters  meters
-	lanes   lanes
+	lanes   checkBatches
 }
 
 var _ admission.Validator = (*Plugin)(nil)
@@ -83,7 +83,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
-	err = p.lanes.run(ctx, a.Namespace, &ask{a: a, meter: m}, p.settle)
+	err = p.lanes.run(ctx, a.Namespace, &queuedCheck{a: a, meter: m}, p.settle)
 	if err != nil && errors.Is(context.Cause(ctx), errPatience) && errors.Is(err, context.DeadlineExceeded) {
 		return apierrors.NewInternalError(errPatience)
 	}
@@ -110,7 +110,7 @@ func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.Resour
 }
 
 // settle completes the asks of a namespace together, so that many concurrent writes cost one change of each quota.
-func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
+func (p *Plugin) settle(ctx context.Context, namespace string, asks []*queuedCheck) {
 	// The end of one request, or of a controller's lead, must not cancel a write for which others wait.
 	ctx, cancel := context.WithTimeout(sqlstore.WithLead(context.WithoutCancel(ctx), ""), patience)
 	defer cancel()
@@ -137,7 +137,7 @@ func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 			return
 		}
 		// Another server, or the quota controller, was faster: try again as often as it takes.
-		if err := contention.Rest(ctx, try); err != nil {
+		if err := contention.Backoff(ctx, try); err != nil {
 			answer(asks, apierrors.NewInternalError(errPatience))
 			return
 		}
@@ -150,8 +150,8 @@ func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 
 // weigh completes the asks that need no change of a quota, and returns the others with the new quotas. covered: limited
 // resources were checked.
-func (p *Plugin) weigh(quotas []*corev1.ResourceQuota, asks []*ask, covered bool) ([]*ask, []*corev1.ResourceQuota) {
-	var left []*ask
+func (p *Plugin) weigh(quotas []*corev1.ResourceQuota, asks []*queuedCheck, covered bool) ([]*queuedCheck, []*corev1.ResourceQuota) {
+	var left []*queuedCheck
 	for _, k := range asks {
 		next, err := p.charge(quotas, k, covered)
 		switch {
@@ -178,7 +178,7 @@ func (p *Plugin) record(ctx context.Context, before, after []*corev1.ResourceQuo
 	return failed, err
 }
 
-func answer(asks []*ask, err error) {
+func answer(asks []*queuedCheck, err error) {
 	for _, k := range asks {
 		k.err = err
 	}

@@ -40,7 +40,7 @@ func (p *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	if len(hooks) == 0 || exempt(a.Resource) {
 		return nil
 	}
-	r := admission.RoundsOf(a, MutatingName)
+	r := admission.ReinvocationsOf(a, MutatingName)
 	if r == nil {
 		return nil
 	}
@@ -57,8 +57,8 @@ func (p *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 }
 
 // ask calls one webhook, if it matches.
-func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *admission.Rounds) error {
-	if !r.Calls(v.a, h.id) {
+func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *admission.Reinvocations) error {
+	if !r.Runs(v.a, h.id) {
 		return nil
 	}
 	s, err := p.wants(ctx, h, v)
@@ -80,7 +80,7 @@ func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *admi
 		v.a.Repeat()
 	}
 	if h.again {
-		r.Saw(h.id)
+		r.Invoked(h.id)
 	}
 	open, err := p.settle(ctx, h, v, &out)
 	if open {
@@ -119,7 +119,7 @@ func (p *Mutating) apply(ctx context.Context, h *hook, v *view, s *shown, patch 
 	}
 	changed = !apiequality.Semantic.DeepEqual(before, after)
 	n.patched(patch)
-	if err := s.target.Bring(a, after); err != nil {
+	if err := s.target.SetObject(a, after); err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
 	v.changed()

@@ -43,7 +43,7 @@ const everything = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 
 // resources asks a server for its resources, version by version if it has no document of all.
 func (d *Documents) resources(ctx context.Context, services []*apiregistrationv1.APIService, last *discoveryResult) *discoveryResult {
-	q := question{who: discoverer, path: "/apis", accept: everything, timeout: discoveryTimeout, most: maxDiscovery}
+	q := serverQuery{who: discoverer, path: "/apis", accept: everything, timeout: discoveryTimeout, most: maxDiscovery}
 	if last != nil && last.err == nil && !last.lists {
 		q.etag = last.etag
 	}
@@ -76,7 +76,7 @@ func (d *Documents) resources(ctx context.Context, services []*apiregistrationv1
 // list fetches the resources of one version.
 func (d *Documents) list(ctx context.Context, service *apiregistrationv1.APIService, gv schema.GroupVersion) (*discoveryv2.APIVersionDiscovery, error) {
 	path := "/apis/" + gv.Group + "/" + gv.Version
-	a, err := d.ask(ctx, service, question{who: discoverer, path: path, accept: codecs.JSON, timeout: discoveryTimeout, most: maxDiscovery})
+	a, err := d.ask(ctx, service, serverQuery{who: discoverer, path: path, accept: codecs.JSON, timeout: discoveryTimeout, most: maxDiscovery})
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,8 @@ var (
 // errUnreachable is the failure of a request without an answer: further requests would fail too.
 var errUnreachable = errors.New("the server cannot be reached")
 
-// question is one request to a server.
-type question struct {
+// serverQuery is one request to a server.
+type serverQuery struct {
 	who     *authx.Identity
 	path    string
 	accept  string
@@ -47,8 +47,8 @@ type answer struct {
 	body        []byte // of a 200, whole
 }
 
-// ask sends a question to the server behind an APIService, within its bounds.
-func (d *Documents) ask(ctx context.Context, s *apiregistrationv1.APIService, q question) (*answer, error) {
+// ask sends a query to the server behind an APIService, within its bounds.
+func (d *Documents) ask(ctx context.Context, s *apiregistrationv1.APIService, q serverQuery) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.path, nil)

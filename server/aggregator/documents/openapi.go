@@ -63,7 +63,7 @@ func (d *Documents) describe(ctx context.Context, services []*apiregistrationv1.
 
 // askSwagger brings the document of version 2.
 func (d *Documents) askSwagger(ctx context.Context, o *descriptions) (changed bool, err error) {
-	a, err := d.ask(ctx, o.about[0], question{who: describer, path: "/openapi/v2", accept: codecs.JSON, etag: o.swaggerETag, timeout: openAPITimeout, most: maxSwagger})
+	a, err := d.ask(ctx, o.about[0], serverQuery{who: describer, path: "/openapi/v2", accept: codecs.JSON, etag: o.swaggerETag, timeout: openAPITimeout, most: maxSwagger})
 	switch {
 	case err != nil:
 		return false, err
@@ -83,7 +83,7 @@ func (d *Documents) askSwagger(ctx context.Context, o *descriptions) (changed bo
 // askIndex brings the list of documents of version 3, or makes the documents of version 2
 // where the server has no such list.
 func (d *Documents) askIndex(ctx context.Context, o *descriptions, changedSwagger bool) (changed bool, err error) {
-	a, err := d.ask(ctx, o.about[0], question{who: describer, path: "/openapi/v3", accept: codecs.JSON, etag: o.indexETag, timeout: openAPITimeout, most: maxIndex})
+	a, err := d.ask(ctx, o.about[0], serverQuery{who: describer, path: "/openapi/v3", accept: codecs.JSON, etag: o.indexETag, timeout: openAPITimeout, most: maxIndex})
 	switch {
 	case err != nil:
 		return false, err

@@ -54,7 +54,7 @@ func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion)
 // Serves reports whether another server has a version, whatever its documents contain.
 func (d *Documents) Serves(gv schema.GroupVersion) bool { return d.cfg.Services().Remote(gv) != nil }
 
-// OfKind finds the resource whose objects are of a kind; it is an admission.Elsewhere.
+// OfKind finds the resource whose objects are of a kind; it is an admission.RemoteKinds.
 func (d *Documents) OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
 	service := d.cfg.Services().Remote(gvk.GroupVersion())
 	if service == nil {

@@ -112,7 +112,7 @@ func (d *Documents) begin(ctx context.Context, asking *sync.WaitGroup, done chan
 	slices.SortFunc(ready, func(a, b *server) int { return a.next().Compare(b.next()) })
 	for _, s := range ready[:min(len(ready), atOnce-under)] { // one has ended; start another
 		s.asked, s.again = true, false
-		v := visit{server: s, services: s.services, resources: !s.resources.at.After(now), described: !s.described.at.After(now)}
+		v := fetchRound{server: s, services: s.services, resources: !s.resources.at.After(now), described: !s.described.at.After(now)}
 		asking.Go(func() {
 			d.visit(ctx, v)
 			select {
@@ -168,15 +168,15 @@ func (d *Documents) keep(services *aggregator.Services) {
 	}
 }
 
-// visit is one round of fetches from a server.
-type visit struct {
+// fetchRound is one round of fetches from a server.
+type fetchRound struct {
 	server               *server
 	services             []*apiregistrationv1.APIService
 	resources, described bool
 }
 
 // visit fetches from one server: its resources first, as more depends on them.
-func (d *Documents) visit(ctx context.Context, v visit) {
+func (d *Documents) visit(ctx context.Context, v fetchRound) {
 	s := v.server
 	if v.resources {
 		d.mu.Lock()

@@ -38,13 +38,13 @@ func New(samples [][]byte) *Dictionary {
 	return &Dictionary{with: s2.MakeDict(text, last[:min(len(last), 64)])}
 }
 
-// Room returns the size of the buffer that Pack needs for a value of up to size bytes.
-func Room(size int) int { return max(0, s2.MaxEncodedLen(size)) + size }
+// BufferSize returns the size of the buffer that Pack needs for a value of up to size bytes.
+func BufferSize(size int) int { return max(0, s2.MaxEncodedLen(size)) + size }
 
-// Pack returns the packed value in room, or nil if packing saves less than a quarter. room must have at least Room(len(value))
+// Pack returns the packed value in room, or nil if packing saves less than a quarter. room must have at least BufferSize(len(value))
 // bytes.
 func (d *Dictionary) Pack(room, value []byte) []byte {
-	if len(value) < 64 || len(room) < Room(len(value)) {
+	if len(value) < 64 || len(room) < BufferSize(len(value)) {
 		return nil
 	}
 	n := s2.MaxEncodedLen(len(value))

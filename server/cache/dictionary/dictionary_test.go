@@ -24,7 +24,7 @@ func pods(n int) [][]byte {
 func TestPacksWhatIsAlike(t *testing.T) {
 	values := pods(200)
 	d := dictionary.New(values[:10])
-	room := make([]byte, dictionary.Room(1<<20))
+	room := make([]byte, dictionary.BufferSize(1<<20))
 	for _, v := range values {
 		packed := d.Pack(room, v)
 		if packed == nil || len(packed) > len(v)/8 {
@@ -42,7 +42,7 @@ func TestDoesNotPackWhatDoesNotPay(t *testing.T) {
 	noise := make([]byte, 4096)
 	random := rand.NewChaCha8([32]byte{7})
 	_, _ = random.Read(noise)
-	room := make([]byte, dictionary.Room(len(noise)))
+	room := make([]byte, dictionary.BufferSize(len(noise)))
 	for name, v := range map[string][]byte{"noise": noise, "little": []byte("{}"), "nothing": nil} {
 		if got := d.Pack(room, v); got != nil {
 			t.Errorf("%s: %d bytes were packed into %d", name, len(v), len(got))
@@ -62,7 +62,7 @@ func TestDoesNotPackWhatDoesNotPay(t *testing.T) {
 func TestLargeSamplesAreCut(t *testing.T) {
 	large := bytes.Repeat(pods(1)[0], 100)
 	d := dictionary.New([][]byte{large, large, large})
-	room := make([]byte, dictionary.Room(len(large)))
+	room := make([]byte, dictionary.BufferSize(len(large)))
 	got, err := d.Unpack(nil, d.Pack(room, large))
 	if err != nil || !bytes.Equal(got, large) {
 		t.Fatalf("a value larger than the dictionary: %v", err)
@@ -76,7 +76,7 @@ func FuzzPack(f *testing.F) {
 		f.Add(v)
 	}
 	f.Fuzz(func(t *testing.T, v []byte) {
-		packed := d.Pack(make([]byte, dictionary.Room(len(v))), v)
+		packed := d.Pack(make([]byte, dictionary.BufferSize(len(v))), v)
 		if packed == nil {
 			return
 		}
@@ -91,7 +91,7 @@ func FuzzPack(f *testing.F) {
 func FuzzUnpack(f *testing.F) {
 	values := pods(20)
 	d := dictionary.New(values)
-	f.Add(bytes.Clone(d.Pack(make([]byte, dictionary.Room(1<<16)), values[0])))
+	f.Add(bytes.Clone(d.Pack(make([]byte, dictionary.BufferSize(1<<16)), values[0])))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 5 {
 			b[0] &= 0x7f // a length that a test has memory for
@@ -103,7 +103,7 @@ func FuzzUnpack(f *testing.F) {
 func BenchmarkPack(b *testing.B) {
 	values := pods(2000)
 	d := dictionary.New(values[:14])
-	room := make([]byte, dictionary.Room(1<<16))
+	room := make([]byte, dictionary.BufferSize(1<<16))
 	b.Run("Pack", func(b *testing.B) {
 		b.SetBytes(int64(len(values[0])))
 		for i := range b.N {

@@ -46,8 +46,8 @@ type Object struct {
 	With  *packing.Codec // for writing: packs its value; nil: it is plain
 	Value []byte         // for writing: its line, packed with With
 
-	Dictionary int          // when read: the number of its dictionary in Resource, from 1 on; 0: its value is plain
-	At         values.Place // when read: where its value is
+	Dictionary int             // when read: the number of its dictionary in Resource, from 1 on; 0: its value is plain
+	At         values.Location // when read: where its value is
 }
 
 // Flags at the beginning of an object.
@@ -67,7 +67,7 @@ type before struct {
 	namespace string
 	any       bool // there is one
 	at        uint32
-	near      packing.Neighbors
+	near      packing.Interner
 }
 
 // append appends an object.
@@ -139,6 +139,6 @@ func (r *Objects) Next(o *Object) error {
 		return ErrForm
 	}
 	r.before.at = uint32(block)
-	o.Head, o.Dictionary, o.Size, o.At = int(head), int(of), int(size), values.Place{Block: uint32(block), Offset: uint32(offset)}
+	o.Head, o.Dictionary, o.Size, o.At = int(head), int(of), int(size), values.Location{Block: uint32(block), Offset: uint32(offset)}
 	return nil
 }

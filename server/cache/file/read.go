@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// ErrOtherMaker means that another program has written the file, or another version of this one.
-var ErrOtherMaker = errors.New("the cache file was written by another version of the program")
+// ErrOtherVersion means that another program has written the file, or another version of this one.
+var ErrOtherVersion = errors.New("the cache file was written by another version of the program")
 
 // File is an open cache file that the database has attested.
 type File struct {
@@ -23,7 +23,7 @@ type File struct {
 // Open opens the file at cfg.Path if the database attests to it.
 // It removes a file with objects of resources that must not be in a file any more: their encryption may have been configured
 // since.
-// Errors: ErrNotAttested, ErrOtherMaker, ErrLeftOut, blockfile.ErrDamaged, and those of the system.
+// Errors: ErrNotAttested, ErrOtherVersion, ErrExcluded, blockfile.ErrDamaged, and those of the system.
 func Open(cfg *Config, known *sqlstore.CacheFiles) (_ *File, err error) {
 	file, err := blockfile.Open(cfg.Path)
 	if err != nil {
@@ -52,17 +52,17 @@ func Open(cfg *Config, known *sqlstore.CacheFiles) (_ *File, err error) {
 		}
 		if name := p.Directory.Resources[b.Resource].Name; cfg.Leave(name) {
 			file.Close()
-			return nil, errors.Join(fmt.Errorf("%w: %s", ErrLeftOut, name), os.Remove(cfg.Path))
+			return nil, errors.Join(fmt.Errorf("%w: %s", ErrExcluded, name), os.Remove(cfg.Path))
 		}
 	}
 	if p.Directory.Maker != cfg.Maker {
-		return nil, ErrOtherMaker
+		return nil, ErrOtherVersion
 	}
 	return p, nil
 }
 
-// ErrLeftOut means that the file had objects that must not be in a file any more. It was removed.
-var ErrLeftOut = errors.New("the cache file had objects that are not to be in one any more, and is removed")
+// ErrExcluded means that the file had objects that must not be in a file any more. It was removed.
+var ErrExcluded = errors.New("the cache file had objects that are not to be in one any more, and is removed")
 
 // ErrNotAttested means that the file is of another database, of another epoch, or of a later state of this one.
 var ErrNotAttested = errors.New("the database does not attest to the cache file")
@@ -70,15 +70,15 @@ var ErrNotAttested = errors.New("the database does not attest to the cache file"
 // Size returns the size of the file in bytes.
 func (p *File) Size() int64 { return p.file.Size() }
 
-// besides is about how many bytes an object takes on top of those in its block: its item, its body, its
+// itemOverhead is about how many bytes an object takes on top of those in its block: its item, its body, its
 // entries in trees.
-const besides = 240
+const itemOverhead = 240
 
 // Memory returns about how many bytes the objects will take, without their values.
 func (p *File) Memory() (bytes int64) {
 	for _, b := range p.Directory.Blocks {
 		size := p.file.BlockSize(b.At)
-		bytes += int64(size + besides*min(max(0, b.Objects), size)) // each takes at least a byte of the block
+		bytes += int64(size + itemOverhead*min(max(0, b.Objects), size)) // each takes at least a byte of the block
 	}
 	return bytes
 }

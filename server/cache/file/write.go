@@ -108,14 +108,14 @@ func (w *Writer) flushValues() error {
 		return nil
 	}
 	err := w.file.Add(w.values)
-	if w.values = w.values[:0]; cap(w.values) > mostRoom {
+	if w.values = w.values[:0]; cap(w.values) > maxKeptBuffer {
 		w.values = nil
 	}
 	return cmp.Or(err, w.pause())
 }
 
-// mostRoom is the most memory for blocks of values that is kept for the next.
-const mostRoom = 1 << 20
+// maxKeptBuffer is the most memory for blocks of values that is kept for the next.
+const maxKeptBuffer = 1 << 20
 
 // flush writes the block of objects, after that of their values.
 func (w *Writer) flush() error {

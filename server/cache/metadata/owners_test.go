@@ -58,7 +58,7 @@ func FuzzOwnerInfo(f *testing.F) {
 			}
 			return
 		}
-		if d := cmp.Diff(m.Owners(nil, text, false), (&packing.Neighbors{}).Common(nil, kept[1:]).Refs(nil)); d != "" {
+		if d := cmp.Diff(m.Owners(nil, text, false), (&packing.Interner{}).Common(nil, kept[1:]).Refs(nil)); d != "" {
 			t.Error(d)
 		}
 	})

@@ -12,9 +12,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// mostOwners limits the bytes of owner references that a packed object stores in addition to its value. With more, they stay in
+// maxOwners limits the bytes of owner references that a packed object stores in addition to its value. With more, they stay in
 // the value alone: otherwise a client could make the cache hold them twice.
-const mostOwners = 1 << 10
+const maxOwners = 1 << 10
 
 // AppendCommonOwners appends the references to owners in b as packing.Common has them. If they take too much room, ok is
 // false and it appends nothing.
@@ -23,14 +23,14 @@ func (m *Meta) AppendCommonOwners(dst, b []byte) (kept []byte, ok bool) {
 	if len(list) == 0 {
 		return dst, true
 	}
-	if len(list) > 4*mostOwners {
+	if len(list) > 4*maxOwners {
 		return dst, false
 	}
 	kept = dst
 	for _, o := range appendOwners(nil, list, false) {
 		kept = packing.AppendOwner(kept, &o)
 	}
-	if len(kept)-len(dst) > mostOwners {
+	if len(kept)-len(dst) > maxOwners {
 		return dst, false
 	}
 	return kept, true
@@ -54,8 +54,8 @@ var words = [...]string{"", "false", "true", "default", "Always", "OnFailure", "
 // Pod are the name of its node), and then the length of a text.
 const (
 	sameFrom = len(words)
-	mostSame = 16
-	textFrom = sameFrom + mostSame
+	maxSame  = 16
+	textFrom = sameFrom + maxSame
 )
 
 // AppendPacked appends m, without labels and owners, in the form that Unpack reads. manyOwners means that
@@ -93,7 +93,7 @@ func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
 	for i, f := range m.Fields {
 		if at := slices.Index(words[:], f); at >= 0 {
 			dst = append(dst, byte(at))
-		} else if at := slices.Index(m.Fields[:min(i, mostSame)], f); at >= 0 {
+		} else if at := slices.Index(m.Fields[:min(i, maxSame)], f); at >= 0 {
 			dst = append(dst, byte(sameFrom+at))
 		} else {
 			dst = append(binary.AppendUvarint(dst, uint64(len(f)+textFrom)), f...)

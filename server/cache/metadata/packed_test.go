@@ -43,7 +43,7 @@ func TestPackedForm(t *testing.T) {
 			t.Errorf("it takes %d bytes", len(b))
 		}
 		if name == "usual" { // its last field is the same as the first one
-			for n := range mostSame {
+			for n := range maxSame {
 				other := append(bytes.Clone(b[:len(b)-1]), byte(sameFrom+n))
 				if fields, ok := CheckPacked(other, 400, nil); ok != (n < len(usual)-1) || ok && fields[len(usual)-1] != usual[n] {
 					t.Errorf("the same as field %d: %q, %v", n, fields, ok)

@@ -71,33 +71,33 @@ func SameLabels(a, b *Common) bool {
 	return t.sameLabels(&u)
 }
 
-// mostNeighbors is the number of earlier objects that an object is compared with. It allows that many Pods of one owner to
+// internerSize is the number of earlier objects that an object is compared with. It allows that many Pods of one owner to
 // differ in one label.
-const mostNeighbors = 32
+const internerSize = 32
 
-// Neighbors are the labels and owners of the last objects of a loop over many objects, mostly in key order, so that equal ones
+// Interner holds the labels and owners of the last objects of a loop over many objects, mostly in key order, so that equal ones
 // share memory.
-type Neighbors struct {
-	seen [mostNeighbors]*Common
+type Interner struct {
+	seen [internerSize]*Common
 	next int
 	keys unique.Handle[string] // of the labels that were made last
 
 	split [2][]byte // room for keys and values
 }
 
-// See adds the labels and owners of a packed object.
-func (n *Neighbors) See(c *Common) {
+// Add adds the labels and owners of a packed object.
+func (n *Interner) Add(c *Common) {
 	if c == nil || slices.Contains(n.seen[:], c) {
 		return
 	}
 	n.seen[n.next] = c
-	n.next = (n.next + 1) % mostNeighbors
+	n.next = (n.next + 1) % internerSize
 }
 
 // find returns an equal Common, or else equal parts.
-func (n *Neighbors) find(t *common) (same *Common, parts Common) {
+func (n *Interner) find(t *common) (same *Common, parts Common) {
 	for i := range n.seen {
-		c := n.seen[(n.next+mostNeighbors-1-i)%mostNeighbors] // the latest first
+		c := n.seen[(n.next+internerSize-1-i)%internerSize] // the latest first
 		if c == nil {
 			break
 		}
@@ -116,7 +116,7 @@ func (n *Neighbors) find(t *common) (same *Common, parts Common) {
 }
 
 // label sets the labels of a Common.
-func (n *Neighbors) label(c *Common, keys, values []byte) {
+func (n *Interner) label(c *Common, keys, values []byte) {
 	if len(keys) == 0 {
 		return
 	}
@@ -128,7 +128,7 @@ func (n *Neighbors) label(c *Common, keys, values []byte) {
 
 // Common returns an equal Common of what AppendLabels and AppendOwner wrote, or makes one of equal parts. It keeps no view of its
 // arguments.
-func (n *Neighbors) Common(labels, owners []byte) *Common {
+func (n *Interner) Common(labels, owners []byte) *Common {
 	if len(labels) == 0 && len(owners) == 0 {
 		return nil
 	}
@@ -148,12 +148,12 @@ func (n *Neighbors) Common(labels, owners []byte) *Common {
 	if made.owners == nil {
 		made.owners = textFor(owners)
 	}
-	n.See(&made)
+	n.Add(&made)
 	return &made
 }
 
-// Shared returns a Common equal to c that was seen before, or else c with equal parts replaced.
-func (n *Neighbors) Shared(c *Common) *Common {
+// Intern returns a Common equal to c that was seen before, or else c with equal parts replaced.
+func (n *Interner) Intern(c *Common) *Common {
 	if c == nil || slices.Contains(n.seen[:], c) {
 		return c
 	}
@@ -165,7 +165,7 @@ func (n *Neighbors) Shared(c *Common) *Common {
 	if made.values != nil || made.owners != nil {
 		c = &Common{c.keys, cmp.Or(made.values, c.values), cmp.Or(made.owners, c.owners)}
 	}
-	n.See(c)
+	n.Add(c)
 	return c
 }
 

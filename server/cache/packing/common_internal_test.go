@@ -31,23 +31,23 @@ func TestLabelsInCommon(t *testing.T) {
 }
 
 func commonOf(set labels.Set) *Common {
-	return (&Neighbors{}).Common(AppendLabels(nil, set), nil)
+	return (&Interner{}).Common(AppendLabels(nil, set), nil)
 }
 
 // TestCommonRecorded: the same labels and owners are read back, as much shared as before, however
 // many objects lie between equal ones; and damage is found.
 func TestCommonRecorded(t *testing.T) {
 	all := []*Common{nil}
-	for i := range 3 * mostNeighbors {
+	for i := range 3 * internerSize {
 		all = append(all, madeOf(appendedLabels(i%41), appendedOwner(i/20)))
 	}
 	all = append(all, nil, all[len(all)-1], madeOf(appendedLabels(4), ""), madeOf("", all[5].Owners()))
 	var text []byte
-	var to Neighbors
+	var to Interner
 	for _, c := range all {
 		text = to.Record(text, c)
 	}
-	from, left := Neighbors{}, NewCursor(text)
+	from, left := Interner{}, NewCursor(text)
 	for i, want := range all {
 		got, ok := from.Read(&left)
 		if !ok || (got == nil) != (want == nil) || got.texts() != want.texts() {
@@ -63,14 +63,14 @@ func TestCommonRecorded(t *testing.T) {
 		"\x00\x00\x02\x01a\x00\x00\x00", "\x00\x00\x00\x02\x01a\x00\x00", // a key without a value, and a value without a key
 		"\x00\x00\x00\x00\x00\x01\x01", "\x00\x00\x05ab", "\x00\x00\x00\x00\x00\x05ab",
 	} {
-		if c, ok := (&Neighbors{}).Read(cursorOf(bad)); ok {
+		if c, ok := (&Interner{}).Read(cursorOf(bad)); ok {
 			t.Errorf("%q is %v", bad, c)
 		}
 	}
 }
 
 func madeOf(labels, owners string) *Common {
-	return (&Neighbors{}).Common([]byte(labels), []byte(owners))
+	return (&Interner{}).Common([]byte(labels), []byte(owners))
 }
 
 func appendedLabels(i int) string {

@@ -5,7 +5,7 @@ import "slices"
 // Record appends the labels and owners of a packed object relative to the objects before it: the number of an equal Common, or
 // 0 and both parts, each as the number of a Common that has it, or 0 and its texts. A reader that has seen the same objects
 // needs no comparison.
-func (n *Neighbors) Record(dst []byte, c *Common) []byte {
+func (n *Interner) Record(dst []byte, c *Common) []byte {
 	at, t := 0, c.texts()
 	if c != nil {
 		if same, _ := n.find(&t); same != nil {
@@ -31,13 +31,13 @@ func (n *Neighbors) Record(dst []byte, c *Common) []byte {
 		dst = AppendText(dst, t.owners)
 	}
 	if t != (common{}) {
-		n.See(c)
+		n.Add(c)
 	}
 	return dst
 }
 
 // Read reads what Record wrote. It returns false if the bytes are invalid.
-func (n *Neighbors) Read(from *Cursor) (c *Common, ok bool) {
+func (n *Interner) Read(from *Cursor) (c *Common, ok bool) {
 	if c, ok = n.number(from); c != nil || !ok {
 		return c, ok
 	}
@@ -70,14 +70,14 @@ func (n *Neighbors) Read(from *Cursor) (c *Common, ok bool) {
 		return nil, true
 	}
 	c = &made
-	n.See(c)
+	n.Add(c)
 	return c, true
 }
 
 // number reads the number of a Common that was seen, or 0.
-func (n *Neighbors) number(from *Cursor) (c *Common, ok bool) {
+func (n *Interner) number(from *Cursor) (c *Common, ok bool) {
 	at := int(from.Byte())
-	if at > mostNeighbors {
+	if at > internerSize {
 		return nil, false
 	}
 	if at > 0 {

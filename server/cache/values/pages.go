@@ -60,13 +60,13 @@ type Page struct {
 
 // Release ends the use of a page and of views of it.
 func (p *Page) Release() {
-	if p.uses.Add(-1) == 0 && cap(p.data) <= mostRoom {
+	if p.uses.Add(-1) == 0 && cap(p.data) <= maxReusedBuffer {
 		p.of.rooms.Put(&p.data)
 	}
 }
 
-// mostRoom is the largest memory that is used again for another block.
-const mostRoom = 64 << 10
+// maxReusedBuffer is the largest memory that is used again for another block.
+const maxReusedBuffer = 64 << 10
 
 // page returns a block for one more reader.
 func (p *Pages) page(f *File, block uint32) (*Page, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
-// Place is the position of a value in a file: a block, and an offset in it.
-type Place struct{ Block, Offset uint32 }
+// Location is the position of a value in a file: a block, and an offset in it.
+type Location struct{ Block, Offset uint32 }
 
 // Append adds a value to a block, which begins as nil, and returns its offset.
 func Append(block, value []byte) (_ []byte, offset uint32) {
@@ -34,7 +34,7 @@ func (f *File) Open(blocks *blockfile.File, pages *Pages) {
 
 // Read returns a value, and the page that it is a view of: the caller calls its Release when it has read the value. Errors:
 // those of blockfile.File.
-func (f *File) Read(at Place) (value []byte, in *Page, err error) {
+func (f *File) Read(at Location) (value []byte, in *Page, err error) {
 	if in, err = f.pages.page(f, at.Block); err != nil {
 		f.pages.failed.Add(1)
 		return nil, nil, err

@@ -15,7 +15,7 @@ import (
 func value(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%d ", i), 1+i%50) }
 
 // written returns a file of n values, ten in each block, and a last block of one large value.
-func written(t testing.TB, n int, large []byte) (f *blockfile.File, at []values.Place) {
+func written(t testing.TB, n int, large []byte) (f *blockfile.File, at []values.Location) {
 	t.Helper()
 	w, err := blockfile.Create(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
@@ -24,7 +24,7 @@ func written(t testing.TB, n int, large []byte) (f *blockfile.File, at []values.
 	defer w.Discard()
 	var block []byte
 	add := func(v []byte, last bool) {
-		p := values.Place{Block: uint32(w.Blocks())}
+		p := values.Location{Block: uint32(w.Blocks())}
 		block, p.Offset = values.Append(block, v)
 		at = append(at, p)
 		if last {
@@ -90,7 +90,7 @@ func TestNoValue(t *testing.T) {
 	pages := values.NewPages(1 << 20)
 	var f values.File
 	f.Open(blocks, pages)
-	for _, bad := range []values.Place{{Block: 9}, {Block: 1, Offset: 2}, {Block: 1, Offset: 1}, {Offset: 1 << 31}} {
+	for _, bad := range []values.Location{{Block: 9}, {Block: 1, Offset: 2}, {Block: 1, Offset: 1}, {Offset: 1 << 31}} {
 		if v, _, err := f.Read(bad); !errors.Is(err, blockfile.ErrDamaged) {
 			t.Errorf("%v is %q, %v", bad, v, err)
 		}

@@ -38,7 +38,7 @@ func (a *Default) Run(ctx context.Context) error {
 	l := &reconcile.Loop{Base: a.Base, Reconcile: a.reconcile, Failure: "cannot create the default service account of a namespace", Workers: atOnce, Longest: longestBackoff}
 	l.Sources = []reconcile.Source{l.Namespaces(), {
 		Storage: "serviceaccounts", Scope: cache.Scope{Name: DefaultAccount},
-		Gone: func(item *cache.Item) { l.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0) },
+		Gone: func(item *cache.Item) { l.Queue.Add(reconcile.Key{Namespace: item.Namespace}, 0) },
 	}}
 	return l.Run(ctx)
 }

@@ -32,12 +32,12 @@ type RootCA struct {
 // Run works until ctx ends.
 func (c *RootCA) Run(ctx context.Context) error {
 	l := &reconcile.Loop{
-		Base: c.Base, Begin: c.Authority.Begin, Resync: c.Authority.Resync(), Workers: atOnce, MostSettling: 1,
+		Base: c.Base, Begin: c.Authority.Begin, Resync: c.Authority.Resync(), Workers: atOnce, MaxDebounceFactor: 1,
 		Reconcile: c.reconcile, Failure: "cannot publish the authority that pods trust",
 	}
 	l.Sources = []reconcile.Source{l.Namespaces(), {
 		Storage: "configmaps", Scope: cache.Scope{Name: RootCAMap},
-		Changed: func(d cache.Delivery) { l.Queue.Touch(reconcile.Key{Namespace: d.Item().Namespace}, d.Revision()) },
+		Changed: func(d cache.Delivery) { l.Queue.Add(reconcile.Key{Namespace: d.Item().Namespace}, d.Revision()) },
 	}}
 	return l.Run(ctx)
 }

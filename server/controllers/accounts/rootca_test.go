@@ -24,7 +24,7 @@ import (
 // TestRootCABurst: however often a namespace changes while others are worked on, a failure there is one failure: its
 // ConfigMap is not tried by several at once, and is not left alone the longer for it.
 func TestRootCABurst(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Refuse = func(method, path string) error {
 			if method != http.MethodPost {
 				return nil
@@ -36,13 +36,13 @@ func TestRootCABurst(t *testing.T) {
 			return nil
 		}
 		w.Set("namespaces", "", "other", `{}`)
-		controllertest.Pass(time.Millisecond)
+		controllertest.Advance(time.Millisecond)
 		for i := range 12 {
 			w.Set("namespaces", "", "a", fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, i))
 		}
-		controllertest.Pass(500 * time.Millisecond)
+		controllertest.Advance(500 * time.Millisecond)
 		tries := 0
-		for _, call := range w.Took() {
+		for _, call := range w.Calls() {
 			if strings.HasPrefix(call, "POST /api/v1/namespaces/a/") {
 				tries++
 			}
@@ -51,12 +51,12 @@ func TestRootCABurst(t *testing.T) {
 			t.Errorf("tried %d times in half a second", tries)
 		}
 		w.Refuse = nil
-		controllertest.Pass(3 * time.Second)
+		controllertest.Advance(3 * time.Second)
 		if w.Read("configmaps", "a", accounts.RootCAMap) == "" {
 			t.Error("the ConfigMap is not there")
 		}
-	}, func(w *controllertest.World) func(context.Context) error {
-		return (&accounts.RootCA{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("PEM"), nil }}}).Run
+	}, func(w *controllertest.FakeAPI) func(context.Context) error {
+		return (&accounts.RootCA{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("PEM"), nil }}}).Run
 	})
 }
 
@@ -87,7 +87,7 @@ func TestRootCA(t *testing.T) {
 			c.Set("namespaces", "", name, map[string]any{"metadata": m})
 		}
 		namespace("a", false)
-		r := &accounts.RootCA{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte(pem.Load().(string)), nil }}}
+		r := &accounts.RootCA{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte(pem.Load().(string)), nil }}}
 		go func() {
 			if err := r.Run(ctx); err != nil {
 				t.Error(err)
@@ -122,14 +122,14 @@ func TestRootCA(t *testing.T) {
 	})
 }
 
-// With Base.Settle set, the controller waits for that long before it writes to a namespace.
+// With Base.Debounce set, the controller waits for that long before it writes to a namespace.
 func TestRootCARests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllertest.NewCluster(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		c.Set("namespaces", "", "before", corev1.Namespace{})
-		r := &accounts.RootCA{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: 5 * time.Second}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }}}
+		r := &accounts.RootCA{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: 5 * time.Second}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }}}
 		go func() {
 			if err := r.Run(ctx); err != nil {
 				t.Error(err)
@@ -173,7 +173,7 @@ func TestRootCARefused(t *testing.T) {
 		c.Set("namespaces", "", "a", corev1.Namespace{})
 		c.Set("configmaps", "a", "kube-root-ca.crt", corev1.ConfigMap{Immutable: &yes, Data: map[string]string{"ca.crt": "mine"}})
 		c.Set("namespaces", "", "b", corev1.Namespace{})
-		r := &accounts.RootCA{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }}}
+		r := &accounts.RootCA{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }}}
 		go func() {
 			if err := r.Run(ctx); err != nil {
 				t.Error(err)

@@ -36,7 +36,7 @@ type Tokens struct {
 // Run works until ctx ends.
 func (t *Tokens) Run(ctx context.Context) error {
 	l := &reconcile.Loop{
-		Base: t.Base, Begin: t.Authority.Begin, Resync: t.Authority.Resync(), MostSettling: 1,
+		Base: t.Base, Begin: t.Authority.Begin, Resync: t.Authority.Resync(), MaxDebounceFactor: 1,
 		Failure: "cannot fill or delete the Secret of a token",
 	}
 	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
@@ -45,7 +45,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 		}
 		t.Cache.Snapshot("secrets").Ascend(key.Namespace, "", "", func(item *cache.Item) bool {
 			if holdsToken(item) {
-				l.Queue.Touch(reconcile.KeyOf(item), 0)
+				l.Queue.Add(reconcile.KeyOf(item), 0)
 			}
 			return ctx.Err() == nil
 		})
@@ -55,7 +55,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 		Storage: "serviceaccounts",
 		Changed: func(d cache.Delivery) {
 			if d.Type != cache.Modified { // created or deleted: one reconcile checks all Secrets of the namespace
-				l.Queue.Plan(reconcile.Key{Namespace: d.Item().Namespace}, 0)
+				l.Queue.AddAfter(reconcile.Key{Namespace: d.Item().Namespace}, 0)
 			}
 		},
 	}}

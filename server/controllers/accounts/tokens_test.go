@@ -54,7 +54,7 @@ func TestAccountTokens(t *testing.T) {
 		secret("mine", "robot", func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("brought"), "more": []byte("x")} })
 		issued := 0
 		a := &accounts.Tokens{
-			Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
+			Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
 			Issue: func(namespace, account, uid, secret string) (string, error) {
 				issued++
 				return strings.Join([]string{namespace, account, uid, secret}, "/"), nil
@@ -129,7 +129,7 @@ func TestAccountTokensRefused(t *testing.T) {
 		secret("a", "a-stuck")
 		secret("b", "there")
 		a := &accounts.Tokens{
-			Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
+			Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
 			Issue: func(string, string, string, string) (string, error) { return "token", nil },
 		}
 		go func() {
@@ -162,21 +162,21 @@ func TestAccountTokensRefused(t *testing.T) {
 // TestAccountAndTokenOfOneCommit: a Secret stays whose account the cache shows later than the Secret.
 func TestAccountAndTokenOfOneCommit(t *testing.T) {
 	const secret = `{"metadata":{"annotations":{"kubernetes.io/service-account.name":"robot"%s}},"type":"kubernetes.io/service-account-token"}`
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set("secrets", "n", "s", fmt.Sprintf(secret, ""))
-		controllertest.Pass(999 * time.Millisecond)
+		controllertest.Advance(999 * time.Millisecond)
 		w.Refuse = func(string, string) error { return errors.New("no") } // Commit allows no writes
-		w.Commit(func() { controllertest.Pass(time.Second) },
+		w.Commit(func() { controllertest.Advance(time.Second) },
 			controllertest.Write{Storage: "serviceaccounts", Namespace: "n", Name: "robot", Text: `{}`},
 			controllertest.Write{Storage: "secrets", Namespace: "n", Name: "s", Text: fmt.Sprintf(secret, `,"x":"y"`)},
 		)
-		controllertest.Pass(time.Minute)
-		if calls := w.Took(); len(calls) == 0 || slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(call, "DELETE") }) {
+		controllertest.Advance(time.Minute)
+		if calls := w.Calls(); len(calls) == 0 || slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(call, "DELETE") }) {
 			t.Errorf("a Secret whose account is there: %q", calls)
 		}
-	}, func(w *controllertest.World) func(context.Context) error {
+	}, func(w *controllertest.FakeAPI) func(context.Context) error {
 		return (&accounts.Tokens{
-			Base:      reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second},
+			Base:      reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog, Debounce: time.Second},
 			Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
 			Issue:     func(string, string, string, string) (string, error) { return "token", nil },
 		}).Run
@@ -202,7 +202,7 @@ func TestAccountTokensPacked(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		a := &accounts.Tokens{
-			Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
+			Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}, Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
 			Issue: func(string, string, string, string) (string, error) { return "", errors.New("no key") },
 		}
 		go func() { _ = a.Run(ctx) }()

@@ -52,7 +52,7 @@ func OwnRole(role *rbacv1.ClusterRole) bool {
 func (c *Controller) Run(ctx context.Context) error {
 	var all reconcile.Key // all aggregations are compared together
 	l := &reconcile.Loop{Base: c.Base, Keys: []reconcile.Key{all}, Failure: "cannot fill the rules of a cluster role"}
-	l.Settle = 0 // which counts for some changes
+	l.Debounce = 0 // which counts for some changes
 	l.Begin = func(context.Context) error {
 		c.roles, c.settling = map[string]*rbacv1.ClusterRole{}, map[string]time.Time{}
 		return nil
@@ -60,7 +60,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	changed := func(set func(*cache.Item)) func(*cache.Item) {
 		return func(item *cache.Item) {
 			set(item)
-			l.Queue.Touch(all, 0)
+			l.Queue.Add(all, 0)
 		}
 	}
 	l.Sources = []reconcile.Source{{Storage: rolesStorage, Seen: changed(c.set), Gone: changed(c.unset)}}
@@ -72,7 +72,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.deriveRules()
 		for name, role := range c.roles {
 			if role.AggregationRule != nil && role.DeletionTimestamp == nil && !c.rests(role) {
-				l.Queue.Touch(reconcile.Key{Name: name}, 0)
+				l.Queue.Add(reconcile.Key{Name: name}, 0)
 			}
 		}
 		return r, nil
@@ -89,11 +89,11 @@ func (c *Controller) set(item *cache.Item) {
 		return
 	}
 	c.roles[item.Name] = role
-	if role.AggregationRule == nil || c.Settle == 0 || c.skips(role) || !c.settling[role.Name].IsZero() {
+	if role.AggregationRule == nil || c.Debounce == 0 || c.skips(role) || !c.settling[role.Name].IsZero() {
 		return
 	}
 	if old == nil || !equality.Semantic.DeepEqual(old.Rules, role.Rules) || !equality.Semantic.DeepEqual(old.AggregationRule, role.AggregationRule) {
-		c.settling[role.Name] = c.Now().Add(c.Settle)
+		c.settling[role.Name] = c.Now().Add(c.Debounce)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestAggregation(t *testing.T) {
 		set(role("b", "view", "", "nodes", "pods"))
 		set(role("a", "view", "", "pods", "secrets"))
 		set(role("view", "edit", "view"))
-		a := &aggregation.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}}
+		a := &aggregation.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}}
 		go func() {
 			if err := a.Run(ctx); err != nil {
 				t.Error(err)
@@ -98,7 +98,7 @@ func TestAggregation(t *testing.T) {
 	})
 }
 
-// With Base.Settle set, the controller leaves new roles alone at first, and roles that Skip selects for good. Roles that
+// With Base.Debounce set, the controller leaves new roles alone at first, and roles that Skip selects for good. Roles that
 // aggregate them get their rules all the same, and a change of a selected role updates filled roles at once.
 func TestAggregationRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestAggregationRests(t *testing.T) {
 		set(own)
 		set(role("part", "part", "", "pods"))
 		set(role("sum", "sum", "mine"))
-		a := &aggregation.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: 5 * time.Second}, Skip: aggregation.OwnRole}
+		a := &aggregation.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: 5 * time.Second}, Skip: aggregation.OwnRole}
 		go func() {
 			if err := a.Run(ctx); err != nil {
 				t.Error(err)

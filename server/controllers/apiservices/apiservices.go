@@ -36,7 +36,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	l.Signalled = func() { // of some of them something else is known now
 		for _, s := range c.Aggregator.Services().All() {
 			if desired, known := c.desired(s); known && !hasCondition(s, desired) {
-				l.Queue.Touch(reconcile.Key{Name: s.Name}, 0)
+				l.Queue.Add(reconcile.Key{Name: s.Name}, 0)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (c *Controller) desired(s *apiregistrationv1.APIService) (_ apiregistration
 	if s.Spec.Service == nil {
 		return apiregistration.LocalCondition(now), true
 	}
-	v, known := c.Aggregator.Verdict(s)
+	v, known := c.Aggregator.Availability(s)
 	return apiregistrationv1.APIServiceCondition{
 		Type: apiregistrationv1.Available, Status: v.Status, Reason: v.Reason, Message: v.Message, LastTransitionTime: now,
 	}, known

@@ -47,7 +47,7 @@ func (c *Cleaner) Run(ctx context.Context) error {
 	l.Begin = func(ctx context.Context) error {
 		c.Cache.Snapshot(requestsStorage).Ascend("", "", "", func(item *cache.Item) bool {
 			if useless(item, c.Now()) != "" {
-				l.Queue.Plan(reconcile.KeyOf(item), 0)
+				l.Queue.AddAfter(reconcile.KeyOf(item), 0)
 			}
 			return ctx.Err() == nil
 		})

@@ -36,7 +36,7 @@ func certificateUntil(t *testing.T, until time.Time) string {
 // ones no later than their certificate expires.
 func TestCertificateCleaner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.NewWorld(t)
+		w := controllertest.NewFakeAPI(t)
 		now := time.Now()
 		request := func(name string, age time.Duration, status string) {
 			w.Set(requestsStorage, "", name, fmt.Sprintf(`{"metadata":{"creationTimestamp":%q},"status":{%s}}`, controllertest.Ago(age), status))
@@ -75,15 +75,15 @@ func TestCertificateCleaner(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			done <- (&Cleaner{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}}).Run(ctx)
+			done <- (&Cleaner{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog}}).Run(ctx)
 		}()
 		synctest.Wait()
 		expect("waits", "granted", "granted-briefly", "granted-and-unsigned", "granted-some-nonsense", "denied")
-		controllertest.Pass(time.Hour - time.Second)
+		controllertest.Advance(time.Hour - time.Second)
 		expect("waits", "granted", "granted-briefly", "granted-and-unsigned", "granted-some-nonsense", "denied")
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		expect("waits", "granted", "granted-and-unsigned", "granted-some-nonsense")
-		controllertest.Pass(time.Hour)
+		controllertest.Advance(time.Hour)
 		expect("granted-and-unsigned")
 		cancel()
 		if err := <-done; err != nil {

@@ -17,8 +17,8 @@ const (
 	goingClaim = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["kubernetes.io/pvc-protection"]}}`
 )
 
-func runClaims(w *controllertest.World) func(context.Context) error {
-	return Claims(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}).Run
+func runClaims(w *controllertest.FakeAPI) func(context.Context) error {
+	return Claims(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog}).Run
 }
 
 // TestClaimProtection: claims have the finalizer, and those that are being deleted lose it once
@@ -50,13 +50,13 @@ func TestClaimProtection(t *testing.T) {
 		"it is wanted":                      {claim: "c", text: `{"metadata":{"finalizers":["mine"]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			controllertest.During(t, func(w *controllertest.World) {
+			controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 				if c.pod != "" {
 					w.Set("pods", "a", "p", c.pod)
 					w.Set("pods", "b", "p", c.pod)
 				}
 				w.Set(Storage, "a", c.claim, c.text)
-				controllertest.Pass(time.Second)
+				controllertest.Advance(time.Second)
 				if got := w.Read(Storage, "a", c.claim); (got == "") != c.gone || got != "" && !strings.Contains(got, claimsFinalizer) {
 					t.Errorf("the claim: %q", got)
 				}
@@ -64,12 +64,12 @@ func TestClaimProtection(t *testing.T) {
 					return
 				}
 				w.Set("pods", "b", "p", "") // in another namespace
-				controllertest.Pass(time.Minute)
+				controllertest.Advance(time.Minute)
 				if w.Read(Storage, "a", c.claim) == "" {
 					t.Error("it went, and a pod uses it")
 				}
 				w.Set("pods", "a", "p", "")
-				controllertest.Pass(time.Minute)
+				controllertest.Advance(time.Minute)
 				if got := w.Read(Storage, "a", c.claim); got != "" {
 					t.Errorf("it is held by nobody: %s", got)
 				}
@@ -80,29 +80,29 @@ func TestClaimProtection(t *testing.T) {
 
 // TestClaimAndPodOfOneCommit: a claim stays that a pod uses which the cache shows later than the deletion of the claim.
 func TestClaimAndPodOfOneCommit(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set(Storage, "a", "other", goingClaim) // has the namespace reconciled in a second
-		controllertest.Pass(999 * time.Millisecond)
+		controllertest.Advance(999 * time.Millisecond)
 		w.Refuse = func(string, string) error { return errors.New("no") } // Commit allows no writes
-		w.Commit(func() { controllertest.Pass(time.Second) },
+		w.Commit(func() { controllertest.Advance(time.Second) },
 			controllertest.Write{Storage: "pods", Namespace: "a", Name: "p", Text: `{"spec":{"nodeName":"n","volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"used"}}]}}`},
 			controllertest.Write{Storage: Storage, Namespace: "a", Name: "used", Text: goingClaim},
 		)
-		controllertest.Pass(time.Minute)
-		for _, call := range w.Took() {
+		controllertest.Advance(time.Minute)
+		for _, call := range w.Calls() {
 			if strings.HasSuffix(call, "/used") {
 				t.Errorf("a claim that is in use is released: %s", call)
 			}
 		}
-	}, func(w *controllertest.World) func(context.Context) error {
-		return Claims(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second}).Run
+	}, func(w *controllertest.FakeAPI) func(context.Context) error {
+		return Claims(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog, Debounce: time.Second}).Run
 	})
 }
 
 // TestClaimsThatStay: a claim that cannot be written keeps no other waiting, and is tried
 // again; nothing is written that is as it should be.
 func TestClaimsThatStay(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Refuse = func(_, path string) error {
 			if strings.HasSuffix(path, "/held") {
 				return errors.New("no")
@@ -113,11 +113,11 @@ func TestClaimsThatStay(t *testing.T) {
 		w.Set(Storage, "a", "held", goingClaim)
 		for i := range 20 {
 			w.Set(Storage, "a", fmt.Sprint("c", i), goingClaim)
-			controllertest.Pass(5 * time.Millisecond)
+			controllertest.Advance(5 * time.Millisecond)
 		}
-		controllertest.Pass(time.Minute)
+		controllertest.Advance(time.Minute)
 		count := map[string]int{}
-		for _, call := range w.Took() {
+		for _, call := range w.Calls() {
 			count[call[strings.LastIndexByte(call, '/')+1:]]++
 		}
 		if count["c0"] != 1 || count["c19"] != 1 || count["fine"] != 0 {
@@ -132,13 +132,13 @@ func TestClaimsThatStay(t *testing.T) {
 // TestFinalizersThatOthersUndo: if a webhook undoes the write, and makes another change each time,
 // it is tried less and less often, and others do not wait.
 func TestFinalizersThatOthersUndo(t *testing.T) {
-	for storage, run := range map[string]func(w *controllertest.World) func(context.Context) error{
+	for storage, run := range map[string]func(w *controllertest.FakeAPI) func(context.Context) error{
 		Storage: runClaims,
-		volumesStorage: func(w *controllertest.World) func(context.Context) error {
-			return (&Volumes{reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}}).Run
+		volumesStorage: func(w *controllertest.FakeAPI) func(context.Context) error {
+			return (&Volumes{reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog}}).Run
 		},
 	} {
-		controllertest.During(t, func(w *controllertest.World) {
+		controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 			writes := 0
 			w.Alter = func(text string) string {
 				if !strings.Contains(text, `"stubborn"`) {
@@ -149,17 +149,17 @@ func TestFinalizersThatOthersUndo(t *testing.T) {
 			}
 			namespace := map[string]string{Storage: "a"}[storage]
 			w.Set(storage, namespace, "stubborn", `{}`)
-			controllertest.Pass(time.Minute)
+			controllertest.Advance(time.Minute)
 			if writes < 3 || writes > 8 {
 				t.Errorf("%s: %d writes in a minute", storage, writes)
 			}
 			w.Set(storage, namespace, "new", `{}`)
-			controllertest.Pass(10 * time.Millisecond)
+			controllertest.Advance(10 * time.Millisecond)
 			if got := w.Read(storage, namespace, "new"); !strings.Contains(got, "-protection") {
 				t.Errorf("another waits: %s", got)
 			}
 			w.Alter = nil
-			controllertest.Pass(5 * time.Minute)
+			controllertest.Advance(5 * time.Minute)
 			if got := w.Read(storage, namespace, "stubborn"); !strings.Contains(got, "-protection") {
 				t.Errorf("when nobody changes it any more: %s", got)
 			}
@@ -170,26 +170,26 @@ func TestFinalizersThatOthersUndo(t *testing.T) {
 // TestVolumeProtection: the same for volumes, whose own status shows whether they are bound.
 func TestVolumeProtection(t *testing.T) {
 	const going = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["a/b","kubernetes.io/pv-protection"]},"status":{"phase":%q}}`
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set(volumesStorage, "", "new", `{"metadata":{},"status":{"phase":"Available"}}`)
 		w.Set(volumesStorage, "", "bound", fmt.Sprintf(going, "Bound"))
 		w.Set(volumesStorage, "", "free", fmt.Sprintf(going, "Released"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		for name, want := range map[string]string{"new": `["kubernetes.io/pv-protection"]`, "bound": `["a/b","kubernetes.io/pv-protection"]`, "free": `["a/b"]`} {
 			if got := w.Read(volumesStorage, "", name); !strings.Contains(got, `"finalizers":`+want) {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
-		if got := w.Took(); len(got) != 2 {
+		if got := w.Calls(); len(got) != 2 {
 			t.Errorf("%v", got)
 		}
 		w.Refuse = func(string, string) error { w.Refuse = nil; return errors.New("once") }
 		w.Set(volumesStorage, "", "bound", fmt.Sprintf(going, "Released"))
-		controllertest.Pass(2 * time.Second)
+		controllertest.Advance(2 * time.Second)
 		if got := w.Read(volumesStorage, "", "bound"); !strings.Contains(got, `"finalizers":["a/b"]`) {
 			t.Errorf("once it is free: %s", got)
 		}
-	}, func(w *controllertest.World) func(context.Context) error {
-		return (&Volumes{reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}}).Run
+	}, func(w *controllertest.FakeAPI) func(context.Context) error {
+		return (&Volumes{reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog}}).Run
 	})
 }

@@ -41,7 +41,7 @@ func (u *InUse) Run(ctx context.Context) error {
 		Storage: u.storage,
 		Seen: func(item *cache.Item) {
 			if u.needsUpdate(item) {
-				l.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
+				l.Queue.Add(reconcile.Key{Namespace: item.Namespace}, 0)
 			}
 		},
 		Gone: func(item *cache.Item) { l.Queue.Forget(reconcile.KeyOf(item)) },
@@ -53,7 +53,7 @@ func (u *InUse) Run(ctx context.Context) error {
 				namespace = ""
 			}
 			if u.held[namespace] && (u.frees == nil || u.frees(d)) {
-				l.Queue.Touch(reconcile.Key{Namespace: namespace}, 0)
+				l.Queue.Add(reconcile.Key{Namespace: namespace}, 0)
 			}
 		}})
 	}
@@ -86,7 +86,7 @@ func (u *InUse) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 		used = u.use(ctx, key.Namespace)
 	}
 	if looked := time.Since(began); looked > time.Millisecond && key.Name == "" {
-		r.Rest = restShare * looked
+		r.Pause = restShare * looked
 	}
 	if key.Name == "" {
 		delete(u.held, key.Namespace)
@@ -110,7 +110,7 @@ func (u *InUse) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 			return r, err
 		default:
 			u.loop.Failed(ctx, one, err)
-			u.loop.Queue.Fail(one)
+			u.loop.Queue.AddRateLimited(one)
 		}
 	}
 	return r, nil

@@ -40,12 +40,12 @@ func TestInUse(t *testing.T) {
 			if c.storage == GroupsStorage {
 				namespace = "a"
 			}
-			controllertest.During(t, func(w *controllertest.World) {
+			controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 				if c.user != "" {
 					w.Set(c.user, c.namespace, "u", c.use)
 				}
 				w.Set(c.storage, namespace, "x", c.text)
-				controllertest.Pass(time.Minute)
+				controllertest.Advance(time.Minute)
 				item := w.Cache.Get(c.storage, namespace, "x")
 				if (item == nil) != c.gone {
 					t.Fatalf("it is gone: %v", item == nil)
@@ -60,12 +60,12 @@ func TestInUse(t *testing.T) {
 					return
 				}
 				w.Set(c.user, c.namespace, "u", "")
-				controllertest.Pass(time.Minute)
+				controllertest.Advance(time.Minute)
 				if w.Cache.Get(c.storage, namespace, "x") != nil {
 					t.Error("nobody uses it, and it stays")
 				}
-			}, func(w *controllertest.World) func(context.Context) error {
-				b := reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}
+			}, func(w *controllertest.FakeAPI) func(context.Context) error {
+				b := reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog}
 				if c.storage == GroupsStorage {
 					return Groups(b, "scheduling.k8s.io/v1alpha2").Run
 				}
@@ -79,19 +79,19 @@ func TestInUse(t *testing.T) {
 func TestOneScan(t *testing.T) {
 	const groups = 30
 	scans := 0
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		for i := range groups {
 			w.Set("pods", "a", fmt.Sprint("p", i), fmt.Sprintf(`{"spec":{"schedulingGroup":{"podGroupName":"g%d"}}}`, i))
 			w.Set(GroupsStorage, "a", fmt.Sprint("g", i), `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["scheduling.k8s.io/podgroup-protection"]}}`)
 		}
-		controllertest.Pass(time.Minute)
+		controllertest.Advance(time.Minute)
 		if scans != 1 {
 			t.Errorf("%d scans", scans)
 		}
 		for i := range groups {
 			w.Set("pods", "a", fmt.Sprint("p", i), "")
 		}
-		controllertest.Pass(time.Minute)
+		controllertest.Advance(time.Minute)
 		if scans != 2 {
 			t.Errorf("%d scans after all pods are gone", scans)
 		}
@@ -100,8 +100,8 @@ func TestOneScan(t *testing.T) {
 				t.Errorf("group %d stays", i)
 			}
 		}
-	}, func(w *controllertest.World) func(context.Context) error {
-		u := Groups(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second}, "scheduling.k8s.io/v1alpha2")
+	}, func(w *controllertest.FakeAPI) func(context.Context) error {
+		u := Groups(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog, Debounce: time.Second}, "scheduling.k8s.io/v1alpha2")
 		use := u.use
 		u.use = func(ctx context.Context, namespace string) func(*cache.Item) bool {
 			scans++

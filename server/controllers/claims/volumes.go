@@ -39,7 +39,7 @@ func (v *Volumes) Run(ctx context.Context) error {
 	}
 	l.Sources = []reconcile.Source{{Storage: volumesStorage, Seen: func(item *cache.Item) {
 		if needsUpdate(item, volumesFinalizer) {
-			l.Queue.Touch(reconcile.KeyOf(item), 0) // a webhook may make a revision of each try
+			l.Queue.Add(reconcile.KeyOf(item), 0) // a webhook may make a revision of each try
 		}
 	}}}
 	return l.Run(ctx)

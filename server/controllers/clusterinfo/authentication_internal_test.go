@@ -68,7 +68,7 @@ func TestClusterAuthentication(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // two rounds
 			defer cancel()
 			began := time.Now()
-			c := &Authentication{Base: reconcile.Base{API: api, Log: controllertest.Quiet, Clock: func() time.Time { return now.Add(time.Since(began)) }}, Data: func() (map[string]string, error) { return data, nil }}
+			c := &Authentication{Base: reconcile.Base{API: api, Log: controllertest.DiscardLog, Clock: func() time.Time { return now.Add(time.Since(began)) }}, Data: func() (map[string]string, error) { return data, nil }}
 			if err := c.Run(ctx); err != nil {
 				t.Fatal(err)
 			}

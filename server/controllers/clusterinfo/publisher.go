@@ -52,7 +52,7 @@ func (c *Publisher) Run(ctx context.Context) error {
 	}
 	l.Sources = []reconcile.Source{{
 		Storage: "configmaps", Scope: cache.Scope{Namespace: metav1.NamespacePublic, Name: clusterInfo},
-		Changed: func(cache.Delivery) { l.Queue.Touch(all, 0) },
+		Changed: func(cache.Delivery) { l.Queue.Add(all, 0) },
 	}}
 	l.Reconcile = func(ctx context.Context, _ reconcile.Key) (r reconcile.Result, err error) {
 		if c.Cache.Get("namespaces", "", metav1.NamespacePublic) == nil {

@@ -57,7 +57,7 @@ func TestClusterInfo(t *testing.T) {
 			return []byte(authority.Load().(string)), nil
 		}},
 	}
-	signer := &clusterinfo.Signer{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.Quiet}}
+	signer := &clusterinfo.Signer{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.DiscardLog}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{info.Run, signer.Run} {

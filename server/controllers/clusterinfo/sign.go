@@ -44,10 +44,10 @@ func (s *Signer) Run(ctx context.Context) error {
 	l.Sources = []reconcile.Source{
 		{Storage: "secrets", Scope: cache.Scope{Namespace: metav1.NamespaceSystem}, Changed: func(d cache.Delivery) {
 			if isToken(d.Item()) {
-				l.Queue.Touch(all, 0)
+				l.Queue.Add(all, 0)
 			}
 		}},
-		{Storage: "configmaps", Scope: cache.Scope{Namespace: metav1.NamespacePublic, Name: clusterInfo}, Changed: func(cache.Delivery) { l.Queue.Touch(all, 0) }},
+		{Storage: "configmaps", Scope: cache.Scope{Namespace: metav1.NamespacePublic, Name: clusterInfo}, Changed: func(cache.Delivery) { l.Queue.Add(all, 0) }},
 	}
 	return l.Run(ctx)
 }

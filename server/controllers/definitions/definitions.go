@@ -45,7 +45,7 @@ func (d *Controller) Run(ctx context.Context) error {
 	}
 	touch := func(group string) {
 		if group != "" {
-			l.Queue.Touch(reconcile.Key{Name: group}, 0)
+			l.Queue.Add(reconcile.Key{Name: group}, 0)
 		}
 	}
 	l.Sources = []reconcile.Source{{

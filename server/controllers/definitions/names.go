@@ -82,7 +82,7 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 				errs = append(errs, err)
 			}
 		}
-		if !refuse("ShortNamesConflict", rules.Together(errs)) {
+		if !refuse("ShortNamesConflict", rules.Aggregate(errs)) {
 			accepted.ShortNames = requested.ShortNames
 		}
 	}

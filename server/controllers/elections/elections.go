@@ -88,7 +88,7 @@ func (e *Controller) Run(ctx context.Context) error {
 	}
 	mark := func(item *cache.Item) {
 		if key := reconcile.KeyOf(item); e.contests[key] != nil {
-			e.loop.Queue.Touch(key, 0)
+			e.loop.Queue.Add(key, 0)
 		}
 	}
 	e.loop.Sources = []reconcile.Source{{Storage: CandidatesStorage, Seen: e.set, Gone: e.unset}, {Storage: reconcile.LeaseStorage, Changed: func(d cache.Delivery) { mark(d.Item()) }}}
@@ -125,7 +125,7 @@ func (e *Controller) set(item *cache.Item) {
 		e.contests[lease] = c
 	}
 	c.candidates[item.Name] = election.Read(item.Name, item.Revision, stored.Metadata.CreationTimestamp, &stored.Spec)
-	e.loop.Queue.Touch(lease, 0)
+	e.loop.Queue.Add(lease, 0)
 }
 
 // unset forgets a candidate.
@@ -140,7 +140,7 @@ func (e *Controller) unset(item *cache.Item) {
 	if delete(c.candidates, item.Name); len(c.candidates) == 0 {
 		delete(e.contests, of.lease)
 	}
-	e.loop.Queue.Touch(of.lease, 0)
+	e.loop.Queue.Add(of.lease, 0)
 }
 
 // decide takes the next step of an election.

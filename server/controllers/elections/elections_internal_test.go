@@ -76,7 +76,7 @@ func (b *ballot) drop(namespace, name string) {
 func (b *ballot) during(t *testing.T, do func()) {
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	e := &Controller{Base: reconcile.Base{API: b.calls, Cache: b.cache, Log: controllertest.Quiet}, Served: "coordination.k8s.io/v1alpha2"}
+	e := &Controller{Base: reconcile.Base{API: b.calls, Cache: b.cache, Log: controllertest.DiscardLog}, Served: "coordination.k8s.io/v1alpha2"}
 	running.Go(func() { _ = e.Run(ctx) })
 	synctest.Wait()
 	do()

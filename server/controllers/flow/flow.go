@@ -42,7 +42,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	named := func(level *cache.Item) {
 		c.Cache.Snapshot(schemasStorage).Ascend("", "", "", func(item *cache.Item) bool {
 			if levelOf(item) == level.Name {
-				l.Queue.Touch(reconcile.KeyOf(item), 0)
+				l.Queue.Add(reconcile.KeyOf(item), 0)
 			}
 			return true
 		})

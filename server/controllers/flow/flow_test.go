@@ -57,7 +57,7 @@ func TestFlowSchemas(t *testing.T) {
 		}
 		level := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "low"}}
 		schema("a", "low")
-		f := &flow.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}}
+		f := &flow.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}}
 		go func() {
 			if err := f.Run(ctx); err != nil {
 				t.Error(err)

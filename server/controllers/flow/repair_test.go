@@ -31,7 +31,7 @@ func TestFlowObjectsAreRepaired(t *testing.T) {
 		c := controllertest.NewCluster(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		f := &flow.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}}
+		f := &flow.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}}
 		go func() {
 			if err := f.Run(ctx); err != nil {
 				t.Error(err)

@@ -14,7 +14,7 @@ import (
 // follower keeps the graph in step with the cache. It belongs to the goroutine of Run.
 type follower struct {
 	*state
-	fed        *fed
+	progress   *progress
 	generation uint64 // of the catalogue that they are of
 	byStorage  map[string]*source
 	ended      []uint32  // numbers of storages that are not followed any more
@@ -127,11 +127,11 @@ func (c *follower) load(ctx context.Context, list []*source) {
 	newest := int64(0)
 	for i, s := range list {
 		s.watcher, snapshots[i] = c.Cache.WatchNow(s.storage, cache.Scope{})
-		s.given = snapshots[i].Revision
-		newest = max(newest, s.given)
-		ring := func() { c.bell.ring(s) }
+		s.upTo = snapshots[i].Revision
+		newest = max(newest, s.upTo)
+		ring := func() { c.notifier.notify(s) }
 		s.watcher.SetHooks(cache.HookFuncs(ring, ring))
-		c.bell.ring(s) // of changes from before there were hooks
+		c.notifier.notify(s) // of changes from before there were hooks
 	}
 	var changed []*cache.Item
 	for i, s := range list {
@@ -157,7 +157,7 @@ func (c *follower) load(ctx context.Context, list []*source) {
 func (c *follower) lose(s *source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, id := range c.graph.Lost(s.kind) {
+	for _, id := range c.graph.Missing(s.kind) {
 		if n, ok := c.graph.Find(id); ok && !c.has(s.storage, n.Place.Namespace.Value(), n.Place.Name, id) {
 			c.graph.Gone(id, &n.Place, c.queueFor(c.graph.ClearUrgent(id)))
 		}
@@ -165,8 +165,8 @@ func (c *follower) lose(s *source) {
 }
 
 // feed takes the changes of sources.
-func (c *follower) feed(ctx context.Context, rung []*source) {
-	for _, s := range rung {
+func (c *follower) feed(ctx context.Context, changed []*source) {
+	for _, s := range changed {
 		if s.watcher != nil && c.byStorage[s.storage] == s {
 			c.take(ctx, s)
 		}
@@ -182,7 +182,7 @@ func (c *follower) take(ctx context.Context, s *source) {
 		}
 		// The storage is served again, or changes were too fast: read everything again.
 		if r := c.Catalogue.ByStorage(s.storage); r == nil || !collectable(r) {
-			s.given = c.Cache.Revision()
+			s.upTo = c.Cache.Revision()
 			c.end(s)
 			c.generation = 0 // the resource may be served again
 			return
@@ -210,7 +210,7 @@ func (c *follower) take(ctx context.Context, s *source) {
 			return true
 		})
 	}
-	s.given = given
+	s.upTo = given
 	c.screen(ctx, newest, changed)
 }
 
@@ -256,20 +256,20 @@ func (c *follower) gone(s *source, d cache.Delivery) {
 
 // queueFor queues objects: immediately if the change follows from the collector's own work, otherwise after
 // it has settled.
-func (c *follower) queueFor(own bool) func(graph.Look) {
-	after := c.Settle
+func (c *follower) queueFor(own bool) func(graph.WorkItem) {
+	after := c.Debounce
 	if own {
 		after = 0
 	}
-	return func(what graph.Look) { c.queue.Plan(what, after) }
+	return func(what graph.WorkItem) { c.queue.AddAfter(what, after) }
 }
 
 // catchUp takes changes of all sources until the graph has the newest revision that a waiter needs.
 func (c *follower) catchUp(ctx context.Context) {
-	c.fed.mu.Lock()
-	waiting := c.fed.waiting
-	c.fed.waiting = nil
-	c.fed.mu.Unlock()
+	c.progress.mu.Lock()
+	waiting := c.progress.waiting
+	c.progress.waiting = nil
+	c.progress.mu.Unlock()
 	if len(waiting) == 0 {
 		return
 	}
@@ -277,17 +277,17 @@ func (c *follower) catchUp(ctx context.Context) {
 	for _, w := range waiting {
 		newest = max(newest, w.revision)
 	}
-	if newest > c.fed.upTo.Load() {
+	if newest > c.progress.upTo.Load() {
 		if c.Cache.WaitFor(ctx, newest) != nil {
 			return
 		}
 		c.follow(ctx) // a kind may have been added in the meantime
 		for _, s := range c.byStorage {
-			for s.given < newest && ctx.Err() == nil {
+			for s.upTo < newest && ctx.Err() == nil {
 				c.take(ctx, s)
 			}
 		}
-		c.fed.upTo.Store(newest)
+		c.progress.upTo.Store(newest)
 	}
 	for _, w := range waiting {
 		close(w.done)
@@ -300,11 +300,11 @@ func (c *follower) screen(ctx context.Context, newest int64, items []*cache.Item
 	if len(items) == 0 || c.Cache.WaitFor(ctx, newest) != nil {
 		return
 	}
-	var known solidOwner
+	var known ownerMemo
 	for _, item := range items {
 		owners, ok := c.ownersOf(item)
 		if !ok {
-			c.queue.Plan(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
+			c.queue.AddAfter(graph.WorkItem{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Debounce)
 			continue
 		}
 		for _, r := range owners {
@@ -312,27 +312,27 @@ func (c *follower) screen(ctx context.Context, newest int64, items []*cache.Item
 				continue
 			}
 			if o, err := c.resolveOwner(item, &r); o != solid || err != nil {
-				c.queue.Plan(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
+				c.queue.AddAfter(graph.WorkItem{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Debounce)
 				break
 			}
-			known = solidOwner{item.Namespace, r}
+			known = ownerMemo{item.Namespace, r}
 		}
 	}
 }
 
-// solidOwner is the last owner that was found to be there: objects that follow each other mostly
+// ownerMemo is the last owner that was found to be there: objects that follow each other mostly
 // have the same.
-type solidOwner struct {
+type ownerMemo struct {
 	namespace string
 	owner     cache.Owner
 }
 
-func (s *solidOwner) is(item *cache.Item, r *cache.Owner) bool {
+func (s *ownerMemo) is(item *cache.Item, r *cache.Owner) bool {
 	o := &s.owner
 	return s.namespace == item.Namespace && o.UID != "" && o.UID == r.UID && o.Name == r.Name && o.Kind == r.Kind && o.APIVersion == r.APIVersion
 }
 
-// idle returns how long the follower may wait for the bell, if a key is due after next (0: no key is due).
+// idle returns how long the follower may wait for the notifier, if a key is due after next (0: no key is due).
 func (c *follower) idle(next time.Duration) time.Duration {
 	idle := c.nextLook(c.Clock())
 	if next > 0 {

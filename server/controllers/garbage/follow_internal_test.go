@@ -36,10 +36,10 @@ func newMemory(with func(*Collector)) *memory {
 		with(c)
 	}
 	s := newState(c)
-	known := &fed{signal: s.bell.signal}
+	known := &progress{signal: s.notifier.signal}
 	return &memory{
-		follower:  &follower{state: s, fed: known, byStorage: map[string]*source{}},
-		processor: &processor{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}, rows: map[string]sqlstore.Row{},
+		follower:  &follower{state: s, progress: known, byStorage: map[string]*source{}},
+		processor: &processor{state: s, progress: known, remote: newRemoteOwners(s), misplaced: newMisplaced(s)}, rows: map[string]sqlstore.Row{},
 	}
 }
 
@@ -70,7 +70,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	}
 	m.config("owner", "")
 	for _, what := range []string{"as it is heard of", "as all is read again"} {
-		m.feed(ctx, m.bell.answer())
+		m.feed(ctx, m.notifier.take())
 		n, known := m.graph.Find(graph.IDOf("1"))
 		if !known || n.Absent {
 			t.Errorf("%s: %+v", what, n)
@@ -103,7 +103,7 @@ func (others) Call(_ context.Context, _, _, path, _ string, _, _ any) error {
 // Cached answers of other servers do not keep the text of the dependent in memory, and owners with too long a name are
 // not requested.
 func TestWhatIsRememberedOfOthers(t *testing.T) {
-	m, ctx := newMemory(func(c *Collector) { c.Elsewhere, c.API = others{}, others{} }), t.Context()
+	m, ctx := newMemory(func(c *Collector) { c.Remote, c.API = others{}, others{} }), t.Context()
 	text := strings.Clone("toys.example.com/v1")
 	s := &subject{item: &cache.Item{Namespace: "n"}, metadata: metadata{refs: []cache.Owner{
 		{APIVersion: text, Kind: "Toy", Name: text[:4], UID: text[:3]},
@@ -112,10 +112,10 @@ func TestWhatIsRememberedOfOthers(t *testing.T) {
 	if v := m.processor.resolveOwners(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
 	}
-	if len(m.processor.away.answers) != 1 {
-		t.Errorf("%d are remembered", len(m.processor.away.answers))
+	if len(m.processor.remote.answers) != 1 {
+		t.Errorf("%d are remembered", len(m.processor.remote.answers))
 	}
-	for q := range m.processor.away.answers {
+	for q := range m.processor.remote.answers {
 		for _, part := range []string{q.name, q.uid, q.what.Group} {
 			if at := uintptr(unsafe.Pointer(unsafe.StringData(part))) - uintptr(unsafe.Pointer(unsafe.StringData(text))); at < uintptr(len(text)) {
 				t.Errorf("%q is part of the text of the object", part)
@@ -127,7 +127,7 @@ func TestWhatIsRememberedOfOthers(t *testing.T) {
 // Owners at another server are not looked up here, even if there is such a kind, and that
 // server may be unavailable.
 func TestOwnerInfodsThatAreHereToo(t *testing.T) {
-	m := newMemory(func(c *Collector) { c.Elsewhere = others{silent: true} })
+	m := newMemory(func(c *Collector) { c.Remote = others{silent: true} })
 	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)
 	m.follow(t.Context())
 	item := m.Cache.Get("configmaps", "n", "dependent")

@@ -32,9 +32,9 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.Clock = time.Now
 	}
 	s := newState(c)
-	known := &fed{signal: s.bell.signal}
-	follower := &follower{state: s, fed: known, byStorage: map[string]*source{}}
-	processor := &processor{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}
+	known := &progress{signal: s.notifier.signal}
+	follower := &follower{state: s, progress: known, byStorage: map[string]*source{}}
+	processor := &processor{state: s, progress: known, remote: newRemoteOwners(s), misplaced: newMisplaced(s)}
 	var workers sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer workers.Wait()
@@ -45,12 +45,12 @@ func (c *Collector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		moved := c.Moves.Next()
 		follower.follow(ctx)
-		follower.feed(ctx, s.bell.answer())
+		follower.feed(ctx, s.notifier.take())
 		follower.catchUp(ctx)
 		s.unpark()
-		_, next := s.queue.Promote()
-		s.queue.Work(&workers, c.Workers, func(what graph.Look) (r reconcile.Result, err error) {
-			if ctx.Err() == nil && processor.look(ctx, what.ID) {
+		_, next := s.queue.AddDue()
+		s.queue.StartWorkers(&workers, c.Workers, func(what graph.WorkItem) (r reconcile.Result, err error) {
+			if ctx.Err() == nil && processor.process(ctx, what.ID) {
 				err = reconcile.ErrRetry
 			}
 			return r, err
@@ -58,7 +58,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		timer.Reset(follower.idle(next))
 		select {
 		case <-ctx.Done():
-		case <-s.bell.rings:
+		case <-s.notifier.wake:
 		case <-moved:
 		case <-timer.C:
 		}

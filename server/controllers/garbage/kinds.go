@@ -23,15 +23,15 @@ type kindName struct {
 	gvks    []schema.GroupVersionKind // under which it was served since it is numbered
 }
 
-// mostNames limits the remembered names of a storage: clients can change definitions repeatedly.
-const mostNames = 32
+// maxNames limits the remembered names of a storage: clients can change definitions repeatedly.
+const maxNames = 32
 
 // numberOf numbers the storage of a resource, and remembers under which name that is served.
 func (k *kindNumbers) numberOf(r *kinds.Resource) uint32 {
 	storage := r.Storage.Key
 	if n, ok := k.number[storage]; ok {
 		if name := k.names[n]; !slices.Contains(name.gvks, r.GVK()) {
-			name.gvks = append(name.gvks[max(0, len(name.gvks)+1-mostNames):], r.GVK())
+			name.gvks = append(name.gvks[max(0, len(name.gvks)+1-maxNames):], r.GVK())
 		}
 		return n
 	}

@@ -28,13 +28,13 @@ var cluster = unique.Make("")
 var (
 	// errUnknown: it is not known now whether an owner exists.
 	errUnknown = errors.New("the kind of an owner is unknown")
-	// errElsewhere: another server stores the owner.
-	errElsewhere = errors.New("the owner is at another server")
+	// errRemote: another server stores the owner.
+	errRemote = errors.New("the owner is at another server")
 	// errUnreachable: the object can have no such owner, and never will.
 	errUnreachable = errors.New("an object of the cluster cannot have an owner in a namespace")
 )
 
-// resolveOwner looks up the owner of a reference in memory. It returns errElsewhere for a kind that this server
+// resolveOwner looks up the owner of a reference in memory. It returns errRemote for a kind that this server
 // does not store.
 func (c *state) resolveOwner(item *cache.Item, r *cache.Owner) (owner, error) {
 	id := graph.IDOf(r.UID)
@@ -54,7 +54,7 @@ func (c *state) resolveOwner(item *cache.Item, r *cache.Owner) (owner, error) {
 	case wentFrom != "" && !c.has(wentFrom, n.Place.Namespace.Value(), r.Name, id):
 		return dangling, nil // with its kind
 	default:
-		return solid, errElsewhere
+		return solid, errRemote
 	}
 	namespace := ""
 	if resource.Namespaced {
@@ -103,7 +103,7 @@ func (c *state) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
 // resourceOf returns the resource that a reference names, if objects of it are in memory.
 func (c *state) resourceOf(r *cache.Owner) *kinds.Resource {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
-	if err != nil || c.Elsewhere != nil && c.Elsewhere.Serves(gv) {
+	if err != nil || c.Remote != nil && c.Remote.Serves(gv) {
 		return nil // another server serves the resource, whatever is stored here
 	}
 	found := c.Catalogue.LookupKind(gv.WithKind(r.Kind))

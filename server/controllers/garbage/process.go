@@ -19,13 +19,13 @@ var errAgain = errors.New("there is more to do")
 // processor deletes objects, or changes their owner references or finalizers. Workers share it.
 type processor struct {
 	*state
-	fed       *fed
-	away      *elsewhere
+	progress  *progress
+	remote    *remoteOwners
 	misplaced *misplaced
 }
 
-// look processes an object, and reports whether it must be queued again.
-func (c *processor) look(ctx context.Context, id graph.ID) (again bool) {
+// process processes an object, and reports whether it must be queued again.
+func (c *processor) process(ctx context.Context, id graph.ID) (again bool) {
 	s, unread := c.subject(id)
 	if unread {
 		return true
@@ -79,8 +79,8 @@ func (c *processor) subject(id graph.ID) (_ *subject, unread bool) {
 	return s, false
 }
 
-// verdict is the state of an object's owners.
-type verdict struct {
+// ownerStates is the state of an object's owners.
+type ownerStates struct {
 	owners    []owner
 	count     [leaving + 1]int
 	elsewhere bool  // at least one owner is not in memory, and may be at another server
@@ -88,11 +88,11 @@ type verdict struct {
 }
 
 // are selects references by the states of their owners.
-func (v *verdict) are(some ...owner) func(i int) bool {
+func (v *ownerStates) are(some ...owner) func(i int) bool {
 	return func(i int) bool { return slices.Contains(some, v.owners[i]) }
 }
 
-func (v *verdict) note(i int, o owner, err error) {
+func (v *ownerStates) note(i int, o owner, err error) {
 	if err == nil {
 		v.owners[i] = o
 		v.count[o]++
@@ -103,11 +103,11 @@ func (v *verdict) note(i int, o owner, err error) {
 
 // resolveOwners looks up all owners of an object. It queries other servers only if the decision depends on them, and
 // not for long.
-func (c *processor) resolveOwners(ctx context.Context, s *subject) *verdict {
-	v := &verdict{owners: make([]owner, len(s.refs))}
+func (c *processor) resolveOwners(ctx context.Context, s *subject) *ownerStates {
+	v := &ownerStates{owners: make([]owner, len(s.refs))}
 	var others []int
 	for i := range s.refs {
-		if o, err := c.resolveOwner(s.item, &s.refs[i]); errors.Is(err, errElsewhere) {
+		if o, err := c.resolveOwner(s.item, &s.refs[i]); errors.Is(err, errRemote) {
 			others = append(others, i)
 		} else {
 			v.note(i, o, err)
@@ -120,7 +120,7 @@ func (c *processor) resolveOwners(ctx context.Context, s *subject) *verdict {
 	defer cancel()
 	for _, i := range others {
 		if v.refused == nil {
-			o, err := c.away.resolveOwner(ctx, s, &s.refs[i])
+			o, err := c.remote.resolveOwner(ctx, s, &s.refs[i])
 			v.note(i, o, err)
 		}
 	}
@@ -196,7 +196,7 @@ func (c *processor) finalize(ctx context.Context, s *subject, finalizer string, 
 		if !ok || !come(&n) {
 			return nil // the last dependent queues it again
 		}
-		if err := c.fed.waitFor(ctx, s.item.Revision); err != nil {
+		if err := c.progress.waitFor(ctx, s.item.Revision); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (c *processor) finalize(ctx context.Context, s *subject, finalizer string, 
 
 // precede deletes an object all of whose owners wait for it, after its own dependents if it has any.
 func (c *processor) precede(ctx context.Context, s *subject) error {
-	if err := c.fed.waitFor(ctx, s.item.Revision); err != nil {
+	if err := c.progress.waitFor(ctx, s.item.Revision); err != nil {
 		return err
 	}
 	dependents, circle := false, false

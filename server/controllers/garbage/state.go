@@ -26,7 +26,7 @@ const Workers = 20
 type Collector struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
-	Elsewhere reconcile.Elsewhere // nil: there are no other servers
+	Remote    reconcile.RemoteResources // nil: there are no other servers
 
 	// Workers is the number of objects that are processed concurrently. 0: Workers.
 	Workers int
@@ -44,10 +44,10 @@ const (
 // state is the state of a run of a Collector.
 type state struct {
 	*Collector
-	bell    *bell
-	queue   *reconcile.Queue[graph.Look, unique.Handle[string]]
-	failed  ratelog.Line
-	parking parking
+	notifier *notifier
+	queue    *reconcile.Queue[graph.WorkItem, unique.Handle[string]]
+	failed   ratelog.Line
+	parking  parking
 
 	mu    sync.Mutex // guards graph and kinds
 	graph *graph.Graph
@@ -55,10 +55,10 @@ type state struct {
 }
 
 func newState(c *Collector) *state {
-	s := &state{Collector: c, bell: newBell(), graph: graph.New(), failed: ratelog.Line{Clock: c.Clock}}
-	s.queue = &reconcile.Queue[graph.Look, unique.Handle[string]]{
-		Clock: c.Clock, Turn: func(what graph.Look) unique.Handle[string] { return what.Namespace }, First: firstBackoff, Longest: longestBackoff,
-		Wake: s.bell.signal, Meter: c.Meter,
+	s := &state{Collector: c, notifier: newNotifier(), graph: graph.New(), failed: ratelog.Line{Clock: c.Clock}}
+	s.queue = &reconcile.Queue[graph.WorkItem, unique.Handle[string]]{
+		Clock: c.Clock, Turn: func(what graph.WorkItem) unique.Handle[string] { return what.Namespace }, MinBackoff: firstBackoff, MaxBackoff: longestBackoff,
+		Wake: s.notifier.signal, Meter: c.Meter,
 	}
 	return s
 }
@@ -76,7 +76,7 @@ func (c *state) park(id graph.ID) {
 	defer c.mu.Unlock()
 	c.graph.Park(id)
 	c.parking.some.Store(true)
-	c.bell.signal()
+	c.notifier.signal()
 }
 
 // The first and the longest backoff of parked objects. A change of the served kinds ends the backoff.
@@ -99,9 +99,9 @@ func (c *state) unpark() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	any := false
-	c.graph.Unpark(func(what graph.Look) {
+	c.graph.Unpark(func(what graph.WorkItem) {
 		any = true
-		c.queue.Plan(what, 0)
+		c.queue.AddAfter(what, 0)
 	})
 	if !any {
 		s.rest = 0

@@ -57,12 +57,12 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 	if err := cache.Try(func() { item.Owners(nil) }); err == nil {
 		t.Fatal("its owners were read")
 	}
-	if !m.processor.look(ctx, id) || !strings.Contains(log.String(), "namespace=n name=large-0") {
+	if !m.processor.process(ctx, id) || !strings.Contains(log.String(), "namespace=n name=large-0") {
 		t.Errorf("it is not looked at again, or not logged: %s", log.String())
 	}
 	m.screen(ctx, item.Revision, []*cache.Item{item})
 	m.Cache.End("configmaps")
-	m.feed(ctx, m.bell.answer()) // all is read again
+	m.feed(ctx, m.notifier.take()) // all is read again
 	if n, known := m.graph.Find(id); !known || n.Absent {
 		t.Errorf("it is gone: %+v", n)
 	}

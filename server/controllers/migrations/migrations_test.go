@@ -49,7 +49,7 @@ func newMigrating(t *testing.T, keys sqlstore.Sealer) *migrating {
 			c.Controllers.Runs = func(name string) bool { return name == "customresourcedefinitions" }
 			m.work.Catalogue = c.Catalogue
 		})
-	m.work.Base = reconcile.Base{API: m.Server, Cache: m.Cache, Log: controllertest.Quiet, Retry: time.Millisecond}
+	m.work.Base = reconcile.Base{API: m.Server, Cache: m.Cache, Log: controllertest.DiscardLog, Retry: time.Millisecond}
 	m.work.Objects = objects.New(m.work.Catalogue, m.Store, m.Cache)
 	m.work.Follow = m.Custom.Follow
 	return m
@@ -122,7 +122,7 @@ func (m *migrating) row(resource, namespace, name string) sqlstore.Row {
 // the same content and expiry; others stay as they are. A second migration finds
 // nothing to do.
 func TestMigrationToAnotherKey(t *testing.T) {
-	keys := storetest.NewLocksmith("one")
+	keys := storetest.NewTestSealer("one")
 	m := newMigrating(t, keys)
 	for i := range 45 { // of some pages
 		m.Must("POST", "/api/v1/namespaces/default/secrets", fmt.Sprintf(`{"metadata":{"name":"s%d"},"data":{"k":"djEyMw=="}}`, i))
@@ -136,7 +136,7 @@ func TestMigrationToAnotherKey(t *testing.T) {
 	}
 	plain := m.row("configmaps", "default", "c").Revision
 	before := m.Must("GET", "/api/v1/namespaces/default/secrets/s7", "")
-	keys.Use("two", "one")
+	keys.SetKeys("two", "one")
 	revision := m.Cache.Revision()
 	m.create("secrets", "", "v1", "secrets")
 	m.create("events", "events.k8s.io", "v1", "events") // another version than the stored one
@@ -217,10 +217,10 @@ func (f restorer) Restore(ctx context.Context, p permits.Permit, r *kinds.Resour
 // TestMigrationsThatAreInterrupted: one whose resource or key comes later waits for it, one
 // that was begun elsewhere is gone on with, and one that is deleted ends.
 func TestMigrationsThatAreInterrupted(t *testing.T) {
-	keys := storetest.NewLocksmith("one")
+	keys := storetest.NewTestSealer("one")
 	m := newMigrating(t, keys)
 	m.Must("POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"},"data":{"k":"djEyMw=="}}`)
-	keys.Use("two", "one")
+	keys.SetKeys("two", "one")
 	keys.Fail(fmt.Errorf("%w: the key server is away", sqlstore.ErrKeyUnavailable))
 
 	tried := make(chan error, 1)
@@ -284,7 +284,7 @@ func TestMigrationThatIsDeleted(t *testing.T) {
 
 // meddler makes a concurrent write before a value is encrypted for the table.
 type meddler struct {
-	*storetest.Locksmith
+	*storetest.TestSealer
 	before func(name string)
 }
 
@@ -292,19 +292,19 @@ func (l *meddler) Seal(ctx context.Context, key sqlstore.Key, plain []byte) ([]b
 	if key.Resource == "secrets" {
 		l.before(key.Name)
 	}
-	return l.Locksmith.Seal(ctx, key, plain)
+	return l.TestSealer.Seal(ctx, key, plain)
 }
 
 // TestMigrationDuringWrites: a client's write or delete of an object that is about to be stored
 // again wins.
 func TestMigrationDuringWrites(t *testing.T) {
 	const path = "/api/v1/namespaces/default/secrets/"
-	keys := &meddler{storetest.NewLocksmith("one"), func(string) {}}
+	keys := &meddler{storetest.NewTestSealer("one"), func(string) {}}
 	m := newMigrating(t, keys)
 	for _, name := range []string{"changed", "deleted", "left"} {
 		m.Must("POST", path, `{"metadata":{"name":"`+name+`"},"data":{"k":"djE="}}`)
 	}
-	keys.Use("two", "one")
+	keys.SetKeys("two", "one")
 	once := map[string]bool{}
 	keys.before = func(name string) { // by the one goroutine of the migration, and of whom it lets in
 		if once[name] {
@@ -462,7 +462,7 @@ func TestMigrationFollowsDefinitions(t *testing.T) {
 // TestMigrationByOthers: an apply of nothing but the name, which a stock controller-manager sends for each object,
 // has the object stored again too, and changes nothing else.
 func TestMigrationByOthers(t *testing.T) {
-	keys := storetest.NewLocksmith("one")
+	keys := storetest.NewTestSealer("one")
 	m := newMigrating(t, keys)
 	m.define("v1", "")
 	const secret, thing = "/api/v1/namespaces/default/secrets", "/apis/example.com/v2/namespaces/default/things"
@@ -470,7 +470,7 @@ func TestMigrationByOthers(t *testing.T) {
 		secret + "/s": m.Must("POST", secret, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"djE="}}`),
 		thing + "/t":  m.Must("POST", thing, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"t"},"spec":{"text":"v1"}}`),
 	}
-	keys.Use("two", "one")
+	keys.SetKeys("two", "one")
 	m.define("v2", "")
 	for path, was := range made {
 		var o struct {

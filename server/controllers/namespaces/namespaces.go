@@ -25,7 +25,7 @@ import (
 // a backoff of up to 15 seconds, or when another server has answered. Namespaces with many objects take half of the workers
 // at most, so that they do not delay others.
 //
-// No object remains in a deleted namespace; see orphaned. Base.Settle is the delay before the controller empties a namespace in
+// No object remains in a deleted namespace; see orphaned. Base.Debounce is the delay before the controller empties a namespace in
 // which a client has created an object, or which another controller seems to be emptying. If the namespace is empty, or its
 // objects are older, it waits for a tenth of a second at most.
 type Controller struct {
@@ -36,26 +36,26 @@ type Controller struct {
 	Ordered   bool   // Pods go before everything else
 	// AnyNamespace means that objects may be made in namespaces that are not there.
 	AnyNamespace bool
-	// Elsewhere lists the resources of other servers; nil: there are none.
-	Elsewhere reconcile.Elsewhere
+	// Remote lists the resources of other servers; nil: there are none.
+	Remote reconcile.RemoteResources
 
-	loop      *reconcile.Loop
-	here      emptier
-	elsewhere elsewhere
-	sweeper   sweeper
-	removed   map[string]int64 // by storage: the last deletion of an object
-	polled    time.Time        // when removed was updated
-	pause     time.Duration    // after that
+	loop    *reconcile.Loop
+	here    emptier
+	remote  remoteContents
+	sweeper sweeper
+	removed map[string]int64 // by storage: the last deletion of an object
+	polled  time.Time        // when removed was updated
+	pause   time.Duration    // after that
 
 	mu    sync.Mutex // is taken by those that hold the queue's
-	going map[reconcile.Key]*going
+	going map[reconcile.Key]*termination
 	gone  map[reconcile.Key]*orphaned
 	heavy map[reconcile.Key]bool // those that a worker empties and that have many objects
 	large map[reconcile.Key]bool // those that had many objects when checked, and wait for a heavy one to end
 }
 
-// going is a namespace that is being deleted. Its key has its name and its UID.
-type going struct {
+// termination is a namespace that is being deleted. Its key has its name and its UID.
+type termination struct {
 	rested bool // it has been left alone at first
 	left   int  // objects that were left; fewer make its key due at once
 }
@@ -79,25 +79,25 @@ const (
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context) error {
 	n.Workers = cmp.Or(n.Workers, 10)
-	n.going, n.gone = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}
+	n.going, n.gone = map[reconcile.Key]*termination{}, map[reconcile.Key]*orphaned{}
 	n.heavy, n.large = map[reconcile.Key]bool{}, map[reconcile.Key]bool{}
 	l := &reconcile.Loop{
 		Base: n.Base, Reconcile: n.reconcile, Workers: n.Workers, Poll: n.poll, Longest: longestBackoff,
 		Failure: "cannot empty a namespace", Queue: &reconcile.Queue[reconcile.Key, string]{Admit: n.admit},
 	}
-	l.Settle = 0 // see reconcile
+	l.Debounce = 0 // see reconcile
 	n.loop = l
 	all := contents{cache: n.Cache, catalogue: n.Catalogue, follow: n.Follow}
 	n.here, n.sweeper = emptier{Base: n.Base, contents: all, podsFirst: n.Ordered}, sweeper{Base: n.Base, contents: all, anyNamespace: n.AnyNamespace}
-	n.elsewhere.start(n.Base, n.Elsewhere, func(key reconcile.Key) {
+	n.remote.start(n.Base, n.Remote, func(key reconcile.Key) {
 		if n.state(key) == nil {
-			n.elsewhere.forget(key)
+			n.remote.forget(key)
 		}
-		l.Queue.Plan(key, 0)
+		l.Queue.AddAfter(key, 0)
 	})
 	l.Begin = func(context.Context) error {
 		for key := range n.going { // which may have been deleted unnoticed
-			l.Queue.Touch(key, 0)
+			l.Queue.Add(key, 0)
 		}
 		return nil
 	}
@@ -108,7 +108,7 @@ func (n *Controller) Run(ctx context.Context) error {
 			n.seen(d.Item())
 		}
 	}}}
-	defer n.elsewhere.running.Wait()
+	defer n.remote.running.Wait()
 	return l.Run(ctx)
 }
 
@@ -120,10 +120,10 @@ func (n *Controller) seen(it *cache.Item) {
 	key := reconcile.Key{Namespace: it.Name, Name: it.Meta().UID}
 	n.mu.Lock()
 	if n.going[key] == nil {
-		n.going[key] = &going{}
+		n.going[key] = &termination{}
 	}
 	n.mu.Unlock()
-	n.loop.Queue.Touch(key, 0)
+	n.loop.Queue.Add(key, 0)
 }
 
 // namespaceDeleted handles the deletion of a namespace. An unreadable one is identified by its name.
@@ -131,14 +131,14 @@ func (n *Controller) namespaceDeleted(d cache.Delivery) {
 	it := d.Item()
 	key := reconcile.Key{Namespace: it.Name, Name: it.Meta().UID}
 	if ended(d) {
-		defer n.loop.Queue.Plan(key, 0) // when n.mu is free
+		defer n.loop.Queue.AddAfter(key, 0) // when n.mu is free
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	forget := func(key reconcile.Key) {
 		delete(n.going, key)
 		delete(n.large, key)
-		n.elsewhere.forget(key)
+		n.remote.forget(key)
 	}
 	forget(key)
 	if it.Err() != nil {
@@ -158,7 +158,7 @@ func (n *Controller) namespaceDeleted(d cache.Delivery) {
 }
 
 // state returns the state of a namespace that is being deleted; nil: it is not being deleted.
-func (n *Controller) state(key reconcile.Key) *going {
+func (n *Controller) state(key reconcile.Key) *termination {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.going[key]
@@ -215,7 +215,7 @@ func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	n.mu.Unlock()
 	if !rested {
 		if rest := n.rest(n.Cache.Get("namespaces", "", key.Namespace)); rest > 0 {
-			return reconcile.Result{After: rest, Rest: rest}, nil
+			return reconcile.Result{After: rest, Pause: rest}, nil
 		}
 	}
 	return n.empty(ctx, key, g)
@@ -224,24 +224,24 @@ func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 // rest returns for how long a namespace is left alone at first.
 func (n *Controller) rest(it *cache.Item) time.Duration {
 	var ns corev1.Namespace
-	if n.Settle == 0 || !reconcile.Decode(it, &ns) {
-		return n.Settle
+	if n.Debounce == 0 || !reconcile.Decode(it, &ns) {
+		return n.Debounce
 	}
 	// A lone server writes these conditions after this; so another controller empties namespaces.
 	if len(ns.Status.Conditions) > 0 {
-		return n.Settle
+		return n.Debounce
 	}
 	lastCreated, known := n.here.lastCreated(it.Name)
 	if !known {
-		return n.Settle
+		return n.Debounce
 	}
 	// Times of creation are whole seconds, and may be those of another machine.
-	settled := lastCreated.Add(time.Second + n.Settle).Sub(n.Now())
-	return max(min(n.Settle, emptyRest), min(n.Settle, settled))
+	settled := lastCreated.Add(time.Second + n.Debounce).Sub(n.Now())
+	return max(min(n.Debounce, emptyRest), min(n.Debounce, settled))
 }
 
 // empty empties a namespace, and finalizes it or reports in its status why it still exists.
-func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *going) (r reconcile.Result, err error) {
+func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *termination) (r reconcile.Result, err error) {
 	path := "/api/v1/namespaces/" + key.Namespace
 	var ns corev1.Namespace
 	if err := n.API.Call(ctx, agent, http.MethodGet, path, "", nil, &ns); err != nil {
@@ -252,13 +252,13 @@ func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *going) (r 
 	}
 	found := n.here.empty(ctx, &ns)
 	if !found.podsLeft {
-		others := n.elsewhere.empty(ctx, key)
-		if others == nil { // elsewhere queues the key again when it is done
+		others := n.remote.empty(ctx, key)
+		if others == nil { // remote queues the key again when it is done
 			return reconcile.Result{After: time.Minute}, nil
 		}
 		found.add(others)
-	} else if n.Elsewhere != nil {
-		_, found.unknown = n.Elsewhere.Resources()
+	} else if n.Remote != nil {
+		_, found.unknown = n.Remote.Resources()
 	}
 	if found.none() {
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
@@ -297,7 +297,7 @@ func (n *Controller) poll() time.Duration {
 	newest, all := int64(0), n.here.inside()
 	last := make(map[string]int64, len(all))
 	for _, r := range all {
-		_, removed := n.Cache.Moved(r.Storage.Key)
+		_, removed := n.Cache.LastChange(r.Storage.Key)
 		if last[r.Storage.Key] = removed; removed != n.removed[r.Storage.Key] {
 			newest = max(newest, removed)
 		}
@@ -305,7 +305,7 @@ func (n *Controller) poll() time.Duration {
 	n.removed = last
 	for key, left := range waiting {
 		if newest > 0 && n.here.countOf(all, key.Namespace) < left {
-			n.loop.Queue.Touch(key, newest) // it does not wait for an earlier backoff
+			n.loop.Queue.Add(key, newest) // it does not wait for an earlier backoff
 		}
 	}
 	n.polled, n.pause = now, max(removalTick, removalRest*n.Now().Sub(now))

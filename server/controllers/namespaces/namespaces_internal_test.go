@@ -42,7 +42,7 @@ func TestHeavyNamespaceGoes(t *testing.T) {
 			}
 			return time.Now()
 		})
-		n := &Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Meter: metrics.Of("namespace")}, Catalogue: c.Catalogue, Workers: 1}
+		n := &Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Meter: metrics.Of("namespace")}, Catalogue: c.Catalogue, Workers: 1}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- n.Run(ctx) }()
@@ -102,8 +102,8 @@ func TestWaitingNamespacesAreCountedOnce(t *testing.T) {
 // TestOrphansOfMany: the orphans of a namespace are deleted at once, however many namespaces were deleted just before.
 func TestOrphansOfMany(t *testing.T) {
 	c := controllertest.NewCluster(t)
-	base := reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}
-	n := &Controller{Base: base, going: map[reconcile.Key]*going{}, gone: map[reconcile.Key]*orphaned{}}
+	base := reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}
+	n := &Controller{Base: base, going: map[reconcile.Key]*termination{}, gone: map[reconcile.Key]*orphaned{}}
 	n.sweeper = sweeper{Base: base, contents: contents{cache: c.Cache, catalogue: c.Catalogue}}
 	n.loop = &reconcile.Loop{Queue: &reconcile.Queue[reconcile.Key, string]{Clock: time.Now, Turn: func(k reconcile.Key) string { return k.Namespace }}}
 	for i := range orphansMost {
@@ -134,14 +134,14 @@ func TestPollRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllertest.NewCluster(t)
 		looks := 0
-		n := &Controller{Base: reconcile.Base{Cache: c.Cache, Clock: time.Now}, going: map[reconcile.Key]*going{}, removed: map[string]int64{"boats.example.com": 1}}
+		n := &Controller{Base: reconcile.Base{Cache: c.Cache, Clock: time.Now}, going: map[reconcile.Key]*termination{}, removed: map[string]int64{"boats.example.com": 1}}
 		n.here = emptier{contents: contents{cache: c.Cache, catalogue: c.Catalogue, follow: func() {
 			looks++
 			time.Sleep(time.Second)
 		}}}
 		n.loop = &reconcile.Loop{Queue: &reconcile.Queue[reconcile.Key, string]{Clock: time.Now, Turn: func(k reconcile.Key) string { return k.Namespace }}}
 		for i := range 100 {
-			n.going[reconcile.Key{Namespace: fmt.Sprint(i)}] = &going{left: 2}
+			n.going[reconcile.Key{Namespace: fmt.Sprint(i)}] = &termination{left: 2}
 		}
 		for round := range 3 {
 			c.Set("configmaps", "0", "x", corev1.ConfigMap{})

@@ -30,7 +30,7 @@ func TestOrphans(t *testing.T) {
 				c := controllertest.NewCluster(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: time.Hour}, Catalogue: c.Catalogue, AnyNamespace: anyNamespace}
+				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: time.Hour}, Catalogue: c.Catalogue, AnyNamespace: anyNamespace}
 				ended := make(chan error, 1)
 				go func() { ended <- n.Run(ctx) }()
 				namespace := func(name string, uid types.UID) {
@@ -77,7 +77,7 @@ func TestOrphansOfNewKinds(t *testing.T) {
 		all := c.Catalogue.Known()
 		others := slices.DeleteFunc(slices.Clone(all), func(r *kinds.Resource) bool { return r.Plural == "configmaps" })
 		behind := kinds.NewCatalogue(others)
-		n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: time.Hour}, Catalogue: behind, Follow: func() { behind.Set(all) }}
+		n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: time.Hour}, Catalogue: behind, Follow: func() { behind.Set(all) }}
 		ended := make(chan error, 1)
 		go func() { ended <- n.Run(ctx) }()
 		c.Set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
@@ -117,7 +117,7 @@ func TestNothingIsLeftOfANamespaceThatDidNotTerminate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := controllertest.NewCluster(t)
 				ctx, cancel := context.WithCancel(t.Context())
-				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: time.Hour}, Catalogue: c.Catalogue}
+				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: time.Hour}, Catalogue: c.Catalogue}
 				ended := make(chan error, 1)
 				go func() { ended <- n.Run(ctx) }()
 				c.Set("configmaps", "a", "x", corev1.ConfigMap{})
@@ -176,7 +176,7 @@ func TestNamespacesSettle(t *testing.T) {
 				now := metav1.Now()
 				c.Set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1", DeletionTimestamp: &now}, Status: tt.status})
 				ctx, cancel := context.WithCancel(t.Context())
-				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: rest}, Catalogue: c.Catalogue}
+				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: rest}, Catalogue: c.Catalogue}
 				ended := make(chan error, 1)
 				go func() { ended <- n.Run(ctx) }()
 				time.Sleep(tt.want - time.Millisecond)
@@ -229,7 +229,7 @@ func TestOrphansByTheirUID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &impostor{Cluster: controllertest.NewCluster(t)}
 		ctx, cancel := context.WithCancel(t.Context())
-		n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: time.Hour}, Catalogue: c.Catalogue}
+		n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: time.Hour}, Catalogue: c.Catalogue}
 		ended := make(chan error, 1)
 		go func() { ended <- n.Run(ctx) }()
 		c.Set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1"}})

@@ -64,7 +64,7 @@ func (s *Addresses) Run(ctx context.Context) error {
 	l := &reconcile.Loop{Base: s.Base, Keys: []reconcile.Key{network, addresses}, Resync: repairEvery, Failure: "cannot keep service networks or addresses"}
 	l.Sources = []reconcile.Source{{
 		Storage: core.ServiceCIDRStorage, Scope: cache.Scope{Name: core.DefaultServiceCIDR},
-		Changed: func(cache.Delivery) { l.Queue.Touch(network, 0) },
+		Changed: func(cache.Delivery) { l.Queue.Add(network, 0) },
 	}}
 	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 		if key == network {

@@ -74,7 +74,7 @@ const (
 // startAddresses runs the controller until the test ends.
 func startAddresses(t *testing.T, s *servertest.Server, clock func() time.Time) {
 	t.Helper()
-	c := networks.Addresses{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.Quiet, Clock: clock, Retry: time.Millisecond}, Networks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
+	c := networks.Addresses{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.DiscardLog, Clock: clock, Retry: time.Millisecond}, Networks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -54,7 +54,7 @@ func (s *CIDRs) Run(ctx context.Context) error {
 	l := &reconcile.Loop{Base: s.Base, Reconcile: s.reconcile, Resync: cidrsEvery, Failure: "cannot keep a ServiceCIDR"}
 	unblock := func() { // soon, and together for all that changes until then
 		for name := range s.blocked {
-			l.Queue.Plan(reconcile.Key{Name: name}, l.Retry)
+			l.Queue.AddAfter(reconcile.Key{Name: name}, l.Retry)
 		}
 	}
 	all := l.Objects(core.ServiceCIDRStorage, nil)

@@ -29,7 +29,7 @@ type ranged struct {
 func newRanged(t *testing.T) *ranged {
 	s := &ranged{t: t, Server: servertest.Start(t, servertest.Complete(t, "--runtime-config=networking.k8s.io/v1beta1", "--feature-gates=MultiCIDRServiceAllocator=true"), servertest.Idle)}
 	c := networks.CIDRs{Base: reconcile.Base{
-		API: s.Server, Cache: s.Cache, Log: controllertest.Quiet, Retry: time.Millisecond,
+		API: s.Server, Cache: s.Cache, Log: controllertest.DiscardLog, Retry: time.Millisecond,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
 	}}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,38 +14,38 @@ import (
 // TestDirtyQuotas: usage that admission recorded stays until the object exists,
 // and continued writes do not delay forever the removal of usage that has ended.
 func TestDirtyQuotas(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set("secrets", "a", "old", `{}`)
 		w.Set(quotasStorage, "a", "q", limit("secrets", "3"))
 		w.Set(quotasStorage, "a", "other", limit("configmaps", "3"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q", "secrets", "1")
 
 		// The quota is counted just when a write is between its record and its object.
 		charge(w, "a", "q", "secrets", "2")
 		w.Set(quotasStorage, "a", "third", limit("pods", "3"))
-		controllertest.Pass(100 * time.Millisecond)
+		controllertest.Advance(100 * time.Millisecond)
 		uses(w, "a", "q", "secrets", "2")
 		uses(w, "a", "third", "pods", "0")
 		w.Set("secrets", "a", "new", `{}`)
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		uses(w, "a", "q", "secrets", "2")
 
 		// One that is not stored after all is found soon.
 		charge(w, "a", "q", "secrets", "3")
 		w.Set("secrets", "a", "old", "")
-		controllertest.Pass(400 * time.Millisecond)
+		controllertest.Advance(400 * time.Millisecond)
 		uses(w, "a", "q", "secrets", "3")
-		controllertest.Pass(200 * time.Millisecond)
+		controllertest.Advance(200 * time.Millisecond)
 		uses(w, "a", "q", "secrets", "1")
 
 		// So is what goes while others are recorded all the time.
 		w.Set("secrets", "a", "new", "")
 		for i := range 40 {
 			charge(w, "a", "q", "secrets", []string{"1", "2"}[i%2])
-			controllertest.Pass(100 * time.Millisecond)
+			controllertest.Advance(100 * time.Millisecond)
 		}
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		uses(w, "a", "q", "secrets", "0")
 	}, runQuotas(0))
 }

@@ -18,7 +18,7 @@ import (
 type objects struct {
 	ctx       context.Context
 	limits    *limits
-	away      *awayCounts
+	away      *remoteCounts
 	namespace string
 }
 

@@ -39,13 +39,13 @@ const (
 type Controller struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
-	Elsewhere reconcile.Elsewhere // nil: there are no other servers
-	Every     time.Duration       // how often all is counted; 0: 5 minutes; less: never
-	Priority  *reconcile.Meter    // of namespaces where quotas have not been counted yet; nil: not measured
+	Remote    reconcile.RemoteResources // nil: there are no other servers
+	Every     time.Duration             // how often all is counted; 0: 5 minutes; less: never
+	Priority  *reconcile.Meter          // of namespaces where quotas have not been counted yet; nil: not measured
 
 	loop   *reconcile.Loop
 	limits limits
-	away   awayCounts
+	remote remoteCounts
 	dirty  dirtyQuotas
 }
 
@@ -66,7 +66,7 @@ const (
 	// clients that read such a status back up to three seconds later, and expect only the usage that admission has added.
 	clientStatus = 3 * time.Second
 	// contended is the shortest delay before a retry for a quota that another client has written in the
-	// meantime; as after each write of a client, it is at least Base.Settle.
+	// meantime; as after each write of a client, it is at least Base.Debounce.
 	contended = 100 * time.Millisecond
 	// restShare is the pause of a namespace between two counts, as a multiple of the duration of the count.
 	restShare = 5
@@ -76,10 +76,10 @@ const (
 func (q *Controller) Run(ctx context.Context) error {
 	q.Every = cmp.Or(q.Every, 5*time.Minute)
 	l := &reconcile.Loop{Base: q.Base, Reconcile: q.reconcile, Failure: "cannot keep the status of ResourceQuotas", Queue: &reconcile.Queue[reconcile.Key, string]{Urgent: q.Priority}}
-	q.loop, q.away = l, awayCounts{Base: q.Base, servers: q.Elsewhere}
+	q.loop, q.remote = l, remoteCounts{Base: q.Base, servers: q.Remote}
 	l.Begin = func(context.Context) error {
 		if q.limits, q.dirty = newLimits(q.Catalogue), (dirtyQuotas{}); q.Every > 0 {
-			l.Queue.Plan(everything, q.Every)
+			l.Queue.AddAfter(everything, q.Every)
 		}
 		return nil
 	}
@@ -88,7 +88,7 @@ func (q *Controller) Run(ctx context.Context) error {
 			item, before := d.Item(), d.Event.Prev
 			switch {
 			case d.Type == cache.Deleted:
-				l.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
+				l.Queue.Add(reconcile.Key{Namespace: item.Namespace}, 0)
 			case before != nil && bytes.Equal(scan.Lookup(item.JSON(), "spec"), scan.Lookup(before.JSON(), "spec")):
 				// Admission has counted something, or this controller.
 			default:
@@ -97,7 +97,7 @@ func (q *Controller) Run(ctx context.Context) error {
 		}},
 		{Storage: definitions.Storage, Changed: func(cache.Delivery) {
 			if len(q.limits.unknown) > 0 {
-				l.Queue.Plan(tidying, time.Second) // the resource is served soon
+				l.Queue.AddAfter(tidying, time.Second) // the resource is served soon
 			}
 		}},
 	}
@@ -108,14 +108,14 @@ func (q *Controller) Run(ctx context.Context) error {
 func (q *Controller) touch(item *cache.Item) {
 	key := reconcile.Key{Namespace: item.Namespace}
 	if obj := decode(q.Cache, item, q.Catalogue.ByStorage(quotasStorage)); obj != nil && quota.Unmeasured(obj.(*corev1.ResourceQuota)) {
-		q.loop.Queue.TouchFirst(key)
+		q.loop.Queue.AddUrgent(key)
 	} else {
-		q.loop.Queue.Touch(key, 0)
+		q.loop.Queue.Add(key, 0)
 	}
 }
 
 func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
-	q.away.served = nil // once for each look: quotas have many names
+	q.remote.served = nil // once for each look: quotas have many names
 	switch key {
 	case tidying:
 		if q.tidy(); len(q.limits.unknown) > 0 {
@@ -124,7 +124,7 @@ func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 		return r, nil
 	case everything:
 		q.Cache.Snapshot(quotasStorage).Ascend("", "", "", func(item *cache.Item) bool {
-			q.loop.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
+			q.loop.Queue.Add(reconcile.Key{Namespace: item.Namespace}, 0)
 			return ctx.Err() == nil
 		})
 		return reconcile.Result{After: q.Every}, nil
@@ -132,7 +132,7 @@ func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	began := time.Now()
 	r.After, err = q.count(ctx, key.Namespace)
 	if took := time.Since(began); took > time.Millisecond {
-		r.Rest = restShare * took
+		r.Pause = restShare * took
 	}
 	return r, err
 }
@@ -141,8 +141,8 @@ func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 func (q *Controller) tidy() {
 	for namespace, list := range q.limits.unknown {
 		for _, r := range list {
-			if q.limits.resource(r) != nil || q.away.find(r) != nil {
-				q.loop.Queue.TouchFirst(reconcile.Key{Namespace: namespace})
+			if q.limits.resource(r) != nil || q.remote.find(r) != nil {
+				q.loop.Queue.AddUrgent(reconcile.Key{Namespace: namespace})
 				break
 			}
 		}
@@ -165,7 +165,7 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 		return ctx.Err() == nil
 	})
 	q.follow(ctx, namespace, quota.Resources(limited))
-	counted := &objects{ctx: ctx, limits: &q.limits, away: &q.away, namespace: namespace}
+	counted := &objects{ctx: ctx, limits: &q.limits, away: &q.remote, namespace: namespace}
 	statuses := quota.Recount(quotas, counted, q.Now())
 	next = q.dirty.keep(namespace, quotas, revisions, statuses, q.Now())
 	later := time.Duration(0)
@@ -188,7 +188,7 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 		path := "/api/v1/namespaces/" + namespace + "/resourcequotas/" + url.PathEscape(one.Name) + "/status"
 		switch e := q.API.Call(ctx, agent, http.MethodPut, path, reconcile.JSON, one, nil); {
 		case apierrors.IsConflict(e):
-			next = max(contended, q.Settle)
+			next = max(contended, q.Debounce)
 		case e == nil:
 			q.dirty.written(namespace, one.Name)
 		case e != nil && !apierrors.IsNotFound(e):
@@ -204,7 +204,7 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 // deferral returns how long the controller still defers to a client that has just written the status. Its cost grows with the
 // managers of the quota's fields.
 func (q *Controller) deferral(one *corev1.ResourceQuota) (left time.Duration) {
-	if q.Settle == 0 {
+	if q.Debounce == 0 {
 		return 0
 	}
 	for _, m := range one.ManagedFields {
@@ -221,7 +221,7 @@ func (q *Controller) deferral(one *corev1.ResourceQuota) (left time.Duration) {
 
 // follow watches the resources that a namespace limits: deletions cause a recount.
 func (q *Controller) follow(ctx context.Context, namespace string, list []schema.GroupResource) {
-	came, left := q.limits.set(namespace, list, func(r schema.GroupResource) bool { return q.away.find(r) != nil })
+	came, left := q.limits.set(namespace, list, func(r schema.GroupResource) bool { return q.remote.find(r) != nil })
 	if len(left) > 0 {
 		q.loop.Leave(func(storage string) bool { return left[storage] })
 	}
@@ -230,18 +230,18 @@ func (q *Controller) follow(ctx context.Context, namespace string, list []schema
 			Storage: storage,
 			Changed: func(d cache.Delivery) {
 				if item := d.Item(); q.limits.has(storage, item.Namespace) && frees(storage, d) {
-					q.loop.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
+					q.loop.Queue.Add(reconcile.Key{Namespace: item.Namespace}, 0)
 				}
 			},
 			// The storage is served again, or no longer, or changes were too fast.
 			Lost: func() {
 				for _, namespace := range q.limits.lost(storage) {
-					q.loop.Queue.Touch(reconcile.Key{Namespace: namespace}, 0)
+					q.loop.Queue.Add(reconcile.Key{Namespace: namespace}, 0)
 				}
 			},
 		})
 	}
 	if len(q.limits.unknown[namespace]) > 0 {
-		q.loop.Queue.Plan(tidying, tidyEvery)
+		q.loop.Queue.AddAfter(tidying, tidyEvery)
 	}
 }

@@ -23,9 +23,9 @@ import (
 // settled is the time for which a controller does not change what a client has written, in tests about that.
 const settled = time.Second
 
-func runQuotas(settle time.Duration, change ...func(*Controller)) func(*controllertest.World) func(context.Context) error {
-	return func(w *controllertest.World) func(context.Context) error {
-		q := &Controller{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: settle}, Catalogue: w.Catalogue}
+func runQuotas(settle time.Duration, change ...func(*Controller)) func(*controllertest.FakeAPI) func(context.Context) error {
+	return func(w *controllertest.FakeAPI) func(context.Context) error {
+		q := &Controller{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog, Debounce: settle}, Catalogue: w.Catalogue}
 		for _, f := range change {
 			f(q)
 		}
@@ -47,7 +47,7 @@ func limit(amounts ...string) string {
 }
 
 // uses checks that the status of a quota has the limits of its spec, and the wanted usage.
-func uses(w *controllertest.World, namespace, name string, want ...string) {
+func uses(w *controllertest.FakeAPI, namespace, name string, want ...string) {
 	w.T.Helper()
 	var q corev1.ResourceQuota
 	if err := json.Unmarshal([]byte(w.Read(quotasStorage, namespace, name)), &q); err != nil {
@@ -70,7 +70,7 @@ func uses(w *controllertest.World, namespace, name string, want ...string) {
 }
 
 // charge records more use, as admission does.
-func charge(w *controllertest.World, namespace, name string, amounts ...string) {
+func charge(w *controllertest.FakeAPI, namespace, name string, amounts ...string) {
 	w.Change(quotasStorage, namespace, name, func(text string) string {
 		var tree map[string]any
 		if err := json.Unmarshal([]byte(text), &tree); err != nil {
@@ -91,7 +91,7 @@ func charge(w *controllertest.World, namespace, name string, amounts ...string) 
 // TestQuotas: a quota is counted when it is made, when it changes, and when something goes
 // that it limits, whatever that is.
 func TestQuotas(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		pod := func(phase string) string {
 			return `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"100m"}}}]},"status":{"phase":"` + phase + `"}}`
 		}
@@ -99,9 +99,9 @@ func TestQuotas(t *testing.T) {
 		w.Set("pods", "b", "p", pod("Running"))
 		w.Set("configmaps", "a", "c", `{}`)
 		w.Set(quotasStorage, "a", "q", limit("pods", "5", "requests.cpu", "1", "configmaps", "3", "count/deployments.apps", "2", "count/nothings.example.com", "1"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q", "pods", "1", "requests.cpu", "100m", "configmaps", "1", "count/deployments.apps", "0")
-		w.Took()
+		w.Calls()
 
 		// Admission adds, and nothing is done for that.
 		charge(w, "a", "q", "pods", "2", "requests.cpu", "200m")
@@ -110,30 +110,30 @@ func TestQuotas(t *testing.T) {
 		w.Set("deployments.apps", "a", "d", `{}`)
 		w.Set("configmaps", "a", "c", `{"data":{"a":"b"}}`)
 		w.Set("pods", "b", "p", "")
-		controllertest.Pass(time.Second)
-		if got := w.Took(); len(got) > 0 {
+		controllertest.Advance(time.Second)
+		if got := w.Calls(); len(got) > 0 {
 			t.Errorf("without reason: %v", got)
 		}
 
 		w.Set("pods", "a", "p", pod("Succeeded"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q", "pods", "1", "requests.cpu", "100m", "configmaps", "1", "count/deployments.apps", "1")
 		w.Set("deployments.apps", "a", "d", "")
 		w.Set("configmaps", "a", "c", "")
 		w.Set("pods", "a", "p2", "")
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q", "pods", "0", "requests.cpu", "0", "configmaps", "0", "count/deployments.apps", "0")
 
 		// It limits something else, and then it does not any more.
 		w.Set("services", "a", "s", `{"spec":{"type":"ClusterIP"}}`)
 		w.Set(quotasStorage, "a", "q", limit("services", "5", "count/pods", "7"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q", "services", "1", "count/pods", "1")
 		if n := w.Cache.Watchers("configmaps"); n != 0 {
 			t.Errorf("%d watches of what no quota limits", n)
 		}
 		w.Set(quotasStorage, "a", "q", "")
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		if n := w.Cache.Watchers("services"); n != 0 {
 			t.Errorf("%d watches of what no quota limits any more", n)
 		}
@@ -143,7 +143,7 @@ func TestQuotas(t *testing.T) {
 // TestQuotaThatAClientWrites: where the client's write comes between a count and the write of the status, the next count waits
 // as after any write of a client.
 func TestQuotaThatAClientWrites(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Early = func(method, path string) {
 			if method != http.MethodPut {
 				return
@@ -155,9 +155,9 @@ func TestQuotaThatAClientWrites(t *testing.T) {
 		}
 		w.Set("pods", "a", "p", `{"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
 		w.Set(quotasStorage, "a", "q", strings.Replace(limit("pods", "5"), "{", `{"status":{},`, 1))
-		controllertest.Pass(settled + settled/2)
+		controllertest.Advance(settled + settled/2)
 		uses(w, "a", "q", "pods", "0")
-		controllertest.Pass(settled)
+		controllertest.Advance(settled)
 		uses(w, "a", "q", "pods", "1")
 	}, runQuotas(settled))
 }
@@ -181,16 +181,16 @@ func TestQuotaWhoseStatusAClientWrote(t *testing.T) {
 		{admissionManager, 0, settled, false},
 		{"kube-controller-manager", 0, settled, false},
 	} {
-		controllertest.During(t, func(w *controllertest.World) {
+		controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 			w.Set("pods", "a", "p", `{"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
 			w.Set(quotasStorage, "a", "q", quotaOf(c.manager, time.Now().Add(c.ahead)))
-			controllertest.Pass(2 * time.Second)
+			controllertest.Advance(2 * time.Second)
 			counted := "1"
 			if c.waits {
 				counted = "0"
 			}
 			uses(w, "a", "q", "pods", counted)
-			controllertest.Pass(3 * time.Second)
+			controllertest.Advance(3 * time.Second)
 			uses(w, "a", "q", "pods", "1")
 		}, runQuotas(c.settle))
 	}
@@ -199,14 +199,14 @@ func TestQuotaWhoseStatusAClientWrote(t *testing.T) {
 // TestQuotasOfQuotas: the deletion of the last quota that limits quotas does not end the
 // controller's own watch of them.
 func TestQuotasOfQuotas(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set(quotasStorage, "a", "q", limit("resourcequotas", "2"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q", "resourcequotas", "1")
 		w.Set(quotasStorage, "a", "q", "")
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		w.Set(quotasStorage, "a", "q2", limit("pods", "5"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q2", "pods", "0")
 	}, runQuotas(0))
 }
@@ -215,16 +215,16 @@ func TestQuotasOfQuotas(t *testing.T) {
 // and statuses be written by others.
 func TestQuotasAgain(t *testing.T) {
 	for every, lasts := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: time.Hour} {
-		controllertest.During(t, func(w *controllertest.World) {
+		controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 			w.Set(quotasStorage, "a", "q", limit("secrets", "5"))
-			controllertest.Pass(10 * time.Second)
+			controllertest.Advance(10 * time.Second)
 			charge(w, "a", "q", "secrets", "4")
-			controllertest.Pass(lasts - 11*time.Second)
+			controllertest.Advance(lasts - 11*time.Second)
 			uses(w, "a", "q", "secrets", "4")
 			if every < 0 {
 				return
 			}
-			controllertest.Pass(2 * time.Second)
+			controllertest.Advance(2 * time.Second)
 			uses(w, "a", "q", "secrets", "0")
 		}, runQuotas(0, func(q *Controller) { q.Every = every }))
 	}
@@ -233,51 +233,51 @@ func TestQuotasAgain(t *testing.T) {
 // TestQuotasWithOthers: usage that admission records meanwhile is not lost, and objects whose usage it had recorded
 // before they existed are found soon after.
 func TestQuotasWithOthers(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set("secrets", "a", "s1", `{}`)
 		w.Set("secrets", "a", "s2", `{}`)
 		w.Set(quotasStorage, "a", "q", limit("secrets", "5"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		w.Early = func(method, _ string) { // a secret is admitted while the quota is counted
 			w.Early = nil
 			charge(w, "a", "q", "secrets", "3")
 		}
 		w.Set("secrets", "a", "s1", "")
-		controllertest.Pass(2 * time.Second)
+		controllertest.Advance(2 * time.Second)
 		uses(w, "a", "q", "secrets", "1") // it was not there yet
 		w.Set("secrets", "a", "s3", `{}`)
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		uses(w, "a", "q", "secrets", "2")
 
 		// An object that is admitted while the limit is unknown is stored after the count.
 		w.Set(quotasStorage, "b", "q", limit("secrets", "5"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		w.Set("secrets", "b", "s1", `{}`)
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		uses(w, "b", "q", "secrets", "1")
 
 		w.Refuse = func(string, string) error { return errors.New("no") }
 		w.Set("secrets", "a", "s3", "")
-		w.Took()
-		controllertest.Pass(time.Minute)
-		if got := w.Took(); len(got) < 3 || len(got) > 8 {
+		w.Calls()
+		controllertest.Advance(time.Minute)
+		if got := w.Calls(); len(got) < 3 || len(got) > 8 {
 			t.Errorf("tried %d times in a minute", len(got))
 		}
 		w.Refuse = nil
-		controllertest.Pass(time.Minute)
+		controllertest.Advance(time.Minute)
 		uses(w, "a", "q", "secrets", "1")
 	}, runQuotas(0))
 }
 
 // TestQuotasSettle: a quota that is new has no status for a while.
 func TestQuotasSettle(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set(quotasStorage, "a", "q", limit("secrets", "5"))
-		controllertest.Pass(900 * time.Millisecond)
-		if got := w.Took(); len(got) > 0 {
+		controllertest.Advance(900 * time.Millisecond)
+		if got := w.Calls(); len(got) > 0 {
 			t.Errorf("too early: %v", got)
 		}
-		controllertest.Pass(200 * time.Millisecond)
+		controllertest.Advance(200 * time.Millisecond)
 		uses(w, "a", "q", "secrets", "0")
 	}, runQuotas(time.Second))
 }
@@ -285,9 +285,9 @@ func TestQuotasSettle(t *testing.T) {
 // TestQuotasOfMany: a client that keeps deleting objects has the namespace counted no more often than
 // once per settling time, and other namespaces are counted meanwhile.
 func TestQuotasOfMany(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set(quotasStorage, "a", "q", limit("secrets", "5"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		counted := 0
 		w.Early = func(string, string) { counted++ }
 		for i := range 2000 {
@@ -299,7 +299,7 @@ func TestQuotasOfMany(t *testing.T) {
 			// would have it lose to a charge and count again.
 			time.Sleep(5003 * time.Microsecond)
 		}
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		uses(w, "a", "q", "secrets", "0")
 		if counted > 10 {
 			t.Errorf("counted %d times in ten seconds", counted)
@@ -309,7 +309,7 @@ func TestQuotasOfMany(t *testing.T) {
 
 // TestQuotasRest: a namespace that takes long to count is not counted for five times as long.
 func TestQuotasRest(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		var counted atomic.Int64
 		w.Early = func(string, string) {
 			counted.Add(1)
@@ -317,7 +317,7 @@ func TestQuotasRest(t *testing.T) {
 		}
 		w.Set(quotasStorage, "a", "q", limit("secrets", "5"))
 		w.Set(quotasStorage, "b", "q", limit("secrets", "5"))
-		controllertest.Pass(20 * time.Second)
+		controllertest.Advance(20 * time.Second)
 		counted.Store(0)
 		for range 120 { // a minute
 			w.Set("secrets", "a", "s", `{}`)
@@ -328,7 +328,7 @@ func TestQuotasRest(t *testing.T) {
 		if n := counted.Load(); n < 5 || n > 11 {
 			t.Errorf("counted %d times in a minute", n)
 		}
-		controllertest.Pass(20 * time.Second)
+		controllertest.Advance(20 * time.Second)
 		uses(w, "a", "q", "secrets", "0")
 	}, runQuotas(0))
 }
@@ -336,17 +336,17 @@ func TestQuotasRest(t *testing.T) {
 // TestQuotasServedAnew: the controller keeps watching a resource that is served anew because its definition
 // has changed.
 func TestQuotasServedAnew(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set("secrets", "a", "s", `{}`)
 		w.Set(quotasStorage, "a", "q", limit("secrets", "5"))
 		w.Set(quotasStorage, "b", "q", limit("secrets", "5", "configmaps", "3"))
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		for range 2 {
 			w.Cache.End("secrets")
-			controllertest.Pass(10 * time.Second)
+			controllertest.Advance(10 * time.Second)
 		}
 		w.Set("secrets", "a", "s", "")
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		uses(w, "a", "q", "secrets", "0")
 		if n := w.Cache.Watchers("secrets") + w.Cache.Watchers("configmaps"); n != 2 {
 			t.Errorf("%d watches of two resources", n)
@@ -366,7 +366,7 @@ func (otherServers) OfKind(schema.GroupVersionKind) (what schema.GroupVersionRes
 
 // far is a world some of whose objects are at another server.
 type far struct {
-	*controllertest.World
+	*controllertest.FakeAPI
 	requests int
 	items    int // in each page; less than 0: the server does not answer
 	pages    int
@@ -375,7 +375,7 @@ type far struct {
 func (f *far) Call(ctx context.Context, agent, method, path, contentType string, body, into any) error {
 	controllertest.After()
 	if !strings.HasPrefix(path, "/apis/away.example.com/v1/namespaces/a/widgets?") {
-		return f.World.Call(ctx, agent, method, path, contentType, body, into)
+		return f.FakeAPI.Call(ctx, agent, method, path, contentType, body, into)
 	}
 	f.requests++
 	if f.items < 0 {
@@ -399,41 +399,41 @@ func TestQuotasElsewhere(t *testing.T) {
 	const widgets = "count/widgets.away.example.com"
 	resource := documents.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "away.example.com", Version: "v1", Resource: "widgets"}, Namespaced: true, Verbs: []string{"list"}}
 	f := &far{items: 3, pages: 2}
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set(quotasStorage, "a", "q", limit(widgets, "9", "secrets", "1"))
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		uses(w, "a", "q", widgets, "6", "secrets", "0")
 		f.items, f.requests = -1, 0
 		for range 7 { // 210 seconds
 			w.Set("secrets", "a", "s", `{}`)
 			charge(w, "a", "q", "secrets", "1")
 			w.Set("secrets", "a", "s", "")
-			controllertest.Pass(30 * time.Second)
+			controllertest.Advance(30 * time.Second)
 			uses(w, "a", "q", widgets, "6", "secrets", "0")
 		}
 		if f.requests != 1 {
 			t.Errorf("%d requests to a server that does not answer", f.requests)
 		}
 		f.items, f.pages, f.requests = 1, 1000, 0
-		controllertest.Pass(10 * time.Minute)
+		controllertest.Advance(10 * time.Minute)
 		uses(w, "a", "q", widgets, "6", "secrets", "0")
-		if f.requests > 3*awayMost {
+		if f.requests > 3*remoteMaxPages {
 			t.Errorf("%d requests for more objects than can be counted", f.requests)
 		}
 		f.items, f.pages, f.requests = 2, 1, 0
-		controllertest.Pass(10 * time.Minute)
+		controllertest.Advance(10 * time.Minute)
 		uses(w, "a", "q", widgets, "2", "secrets", "0")
 		f.requests = 0
 		for range 20 { // 10 seconds
 			w.Set("secrets", "a", "s", `{}`)
 			w.Set("secrets", "a", "s", "")
-			controllertest.Pass(500 * time.Millisecond)
+			controllertest.Advance(500 * time.Millisecond)
 		}
 		if f.requests > 2 {
 			t.Errorf("%d requests in ten seconds", f.requests)
 		}
-	}, func(w *controllertest.World) func(context.Context) error {
-		f.World = w
-		return runQuotas(0, func(q *Controller) { q.API, q.Elsewhere = f, otherServers{resource} })(w)
+	}, func(w *controllertest.FakeAPI) func(context.Context) error {
+		f.FakeAPI = w
+		return runQuotas(0, func(q *Controller) { q.API, q.Remote = f, otherServers{resource} })(w)
 	})
 }

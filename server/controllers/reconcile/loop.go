@@ -51,8 +51,8 @@ type Loop struct {
 	Signal    func() <-chan struct{}
 	Signalled func()
 	Longest   time.Duration // the longest backoff; 0: LongestBackoff
-	// MostSettling limits the wait of a key that keeps changing, as a multiple of its settling time. 0: 5.
-	MostSettling int
+	// MaxDebounceFactor limits the wait of a key that keeps changing, as a multiple of the debounce time. 0: 5.
+	MaxDebounceFactor int
 	// Workers is the number of goroutines that reconcile keys. 0: the goroutine of Run reconciles one key at a time, and
 	// calls everything else too.
 	Workers int
@@ -91,8 +91,8 @@ const (
 	longestPause = time.Second
 	// unreadRest is the delay before the sources are listed again after an object could not be read.
 	unreadRest = time.Minute
-	// mostFailures are logged a minute; more are at the debug level.
-	mostFailures = 30
+	// maxFailures are logged a minute; more are at the debug level.
+	maxFailures = 30
 )
 
 // Objects returns a source whose keys are its objects, those that counts selects; nil: all.
@@ -101,7 +101,7 @@ func (l *Loop) Objects(storage string, counts func(*cache.Item) bool) Source {
 		Storage: storage,
 		Seen: func(item *cache.Item) {
 			if counts == nil || counts(item) {
-				l.Queue.Touch(KeyOf(item), item.Revision)
+				l.Queue.Add(KeyOf(item), item.Revision)
 			}
 		},
 		Gone: func(item *cache.Item) { l.Queue.Forget(KeyOf(item)) },
@@ -110,7 +110,7 @@ func (l *Loop) Objects(storage string, counts func(*cache.Item) bool) Source {
 
 // Namespaces returns a source that has each namespace reconciled, under a key without a name, when it is there or changes.
 func (l *Loop) Namespaces() Source {
-	return Source{Storage: "namespaces", Seen: func(item *cache.Item) { l.Queue.Touch(Key{Namespace: item.Name}, 0) }}
+	return Source{Storage: "namespaces", Seen: func(item *cache.Item) { l.Queue.Add(Key{Namespace: item.Name}, 0) }}
 }
 
 // Run works until ctx ends.
@@ -119,21 +119,21 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.Clock = time.Now
 	}
 	l.Retry = cmp.Or(l.Retry, time.Second)
-	l.Longest, l.MostSettling = cmp.Or(l.Longest, LongestBackoff), cmp.Or(l.MostSettling, 5)
-	l.failures = ratelog.Line{Most: mostFailures}
+	l.Longest, l.MaxDebounceFactor = cmp.Or(l.Longest, LongestBackoff), cmp.Or(l.MaxDebounceFactor, 5)
+	l.failures = ratelog.Line{Most: maxFailures}
 	l.wakes = make(chan struct{}, 1)
 	if l.Queue == nil {
 		l.Queue = &Queue[Key, string]{}
 	}
 	q := l.Queue
-	q.Clock, q.Turn, q.Settle, q.First, q.Longest, q.Meter = l.Clock, func(k Key) string { return k.Namespace }, l.Settle, l.Retry, l.Longest, l.Meter
+	q.Clock, q.Turn, q.Debounce, q.MinBackoff, q.MaxBackoff, q.Meter = l.Clock, func(k Key) string { return k.Namespace }, l.Debounce, l.Retry, l.Longest, l.Meter
 	q.Wake = func() {
 		select {
 		case l.wakes <- struct{}{}:
 		default:
 		}
 	}
-	q.MostSettling = l.MostSettling
+	q.MaxDebounceFactor = l.MaxDebounceFactor
 	defer q.Meter.Clear()
 	defer q.Urgent.Clear()
 	var workers sync.WaitGroup
@@ -244,7 +244,7 @@ func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 	}
 	l.given = len(l.Sources)
 	for _, key := range l.Keys {
-		l.Queue.Plan(key, 0)
+		l.Queue.AddAfter(key, 0)
 	}
 	l.Queue.list(true)
 	for i, s := range l.Sources {
@@ -269,7 +269,7 @@ func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 				wait = min(wait, next)
 			}
 		}
-		due, next := l.Queue.Promote()
+		due, next := l.Queue.AddDue()
 		if next > 0 {
 			wait = min(wait, next)
 		}
@@ -278,7 +278,7 @@ func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 		switch {
 		case due == 0:
 		case l.Workers > 0:
-			l.Queue.Work(workers, l.Workers, func(key Key) (Result, error) { return l.reconcile(ctx, key) })
+			l.Queue.StartWorkers(workers, l.Workers, func(key Key) (Result, error) { return l.reconcile(ctx, key) })
 			due = 0
 		case pause > 0:
 			wait, due = min(wait, pause), 0

@@ -28,8 +28,8 @@ type looped struct {
 	takes time.Duration // for each
 }
 
-func (l *looped) run(change func(*looped)) func(w *controllertest.World) func(context.Context) error {
-	return func(w *controllertest.World) func(context.Context) error {
+func (l *looped) run(change func(*looped)) func(w *controllertest.FakeAPI) func(context.Context) error {
+	return func(w *controllertest.FakeAPI) func(context.Context) error {
 		l.Base = reconcile.Base{Cache: w.Cache, Log: slog.New(slog.NewTextHandler(&l.log, nil))}
 		l.Failure = "cannot do it"
 		l.Sources = []reconcile.Source{l.Objects("configmaps", nil)}
@@ -60,25 +60,25 @@ func TestFailures(t *testing.T) {
 		"broken": errors.New("no"), "waits": reconcile.ErrRetry,
 		"raced": fmt.Errorf("writing it: %w", apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "raced", nil)),
 	}}
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		for _, name := range []string{"broken", "raced", "waits"} {
 			w.Set("configmaps", "a", name, `{}`)
 		}
-		controllertest.Pass(0)
+		controllertest.Advance(0)
 		if got := l.took(); got != "[broken raced waits]" {
 			t.Errorf("at first %s", got)
 		}
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		if got := l.took(); got != "[broken waits]" {
 			t.Errorf("after a second %s", got)
 		}
 		w.Set("configmaps", "a", "broken", `{"data":{"a":"b"}}`)
-		controllertest.Pass(0)
+		controllertest.Advance(0)
 		if got := l.took(); got != "[broken]" {
 			t.Errorf("of another revision %s", got)
 		}
 		w.Set("configmaps", "a", "waits", "")
-		controllertest.Pass(time.Hour)
+		controllertest.Advance(time.Hour)
 		if l.took(); strings.Contains(l.log.String(), "raced") || strings.Contains(l.log.String(), "name=waits") {
 			t.Errorf("the log says %s", l.log.String())
 		}
@@ -92,23 +92,23 @@ func TestFailures(t *testing.T) {
 func TestResync(t *testing.T) {
 	l := &looped{}
 	begins := 0
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set("configmaps", "a", "x", `{}`)
-		controllertest.Pass(999 * time.Millisecond)
+		controllertest.Advance(999 * time.Millisecond)
 		if got := l.took(); got != "[]" || begins != 1 {
 			t.Errorf("while it cannot be prepared: %s, %d tries", got, begins)
 		}
-		controllertest.Pass(time.Millisecond)
-		controllertest.Pass(5 * time.Second)
+		controllertest.Advance(time.Millisecond)
+		controllertest.Advance(5 * time.Second)
 		if got := l.took(); got != "[x]" {
 			t.Errorf("when it has settled: %s", got)
 		}
-		controllertest.Pass(8 * time.Second) // it is listed after 3 seconds, and settles until after 8
+		controllertest.Advance(8 * time.Second) // it is listed after 3 seconds, and settles until after 8
 		if got := l.took(); got != "[x]" {
 			t.Errorf("when it was listed again, and in between: %s", got)
 		}
 	}, l.run(func(l *looped) {
-		l.Settle, l.Resync = 5*time.Second, 3*time.Second
+		l.Debounce, l.Resync = 5*time.Second, 3*time.Second
 		l.Begin = func(context.Context) error {
 			controllertest.After()
 			if begins++; begins == 1 {
@@ -123,23 +123,23 @@ func TestResync(t *testing.T) {
 func TestShareAndWatches(t *testing.T) {
 	l := &looped{takes: 100 * time.Millisecond}
 	secrets := 0
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		for i := range 5 {
 			w.Set("configmaps", "a", fmt.Sprint(i), `{}`)
 		}
-		controllertest.Pass(1050 * time.Millisecond) // each takes 100 ms and 400 ms of rest
+		controllertest.Advance(1050 * time.Millisecond) // each takes 100 ms and 400 ms of rest
 		if got := l.took(); got != "[0 1 2]" {
 			t.Errorf("in a second %s", got)
 		}
 		w.Set("secrets", "a", "s", `{}`)
-		controllertest.Pass(10 * time.Second)
+		controllertest.Advance(10 * time.Second)
 		if secrets != 1 {
 			t.Errorf("%d secrets were seen", secrets)
 		}
 		w.Set("configmaps", "a", "leave", `{}`)
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		w.Set("secrets", "a", "t", `{}`)
-		controllertest.Pass(time.Second)
+		controllertest.Advance(time.Second)
 		if secrets != 1 {
 			t.Errorf("%d secrets were seen after the watch was left", secrets)
 		}
@@ -184,12 +184,12 @@ func TestSuperseded(t *testing.T) {
 // tried again where it is reconciled; a loop that comes upon one elsewhere lists again. None of that ends the server.
 func TestUnreadable(t *testing.T) {
 	l, begun, polled, readable := &looped{}, 0, 0, false
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		for _, name := range []string{"fine", "tried", "unseen"} {
 			w.Set("configmaps", "a", name, `{}`)
 		}
-		controllertest.Pass(0)
-		controllertest.Pass(2 * time.Second)
+		controllertest.Advance(0)
+		controllertest.Advance(2 * time.Second)
 		names := l.took()
 		if strings.Contains(names, "unseen") || !strings.Contains(names, "fine") || strings.Count(names, "tried") < 2 {
 			t.Errorf("reconciled are %s", names)
@@ -198,18 +198,18 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("the loop began %d times", begun)
 		}
 		w.Set("configmaps", "a", "unseen", `{"data":{"a":"b"}}`)
-		controllertest.Pass(0)
+		controllertest.Advance(0)
 		for _, name := range []string{"tried", "unseen"} {
 			if line := `msg="cannot do it" namespace=a name=` + name + ` error="the packed value`; !strings.Contains(l.log.String(), line) {
 				t.Errorf("the log has no %s:\n%s", line, l.log.String())
 			}
 		}
 		readable = true
-		controllertest.Pass(time.Minute)
+		controllertest.Advance(time.Minute)
 		if names = l.took(); !strings.Contains(names, "unseen") || begun != 3 {
 			t.Errorf("a minute later, the loop began %d times, and reconciled are %s", begun, names)
 		}
-		controllertest.Pass(time.Hour)
+		controllertest.Advance(time.Hour)
 		if begun != 3 {
 			t.Errorf("the loop began %d times though it reads all objects", begun)
 		}

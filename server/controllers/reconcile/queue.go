@@ -11,14 +11,14 @@ import (
 // Queue holds the keys that a controller has to reconcile: those that are due, whose turns, such as namespaces, are
 // served round-robin, and those that are due later. An entry takes some 150 bytes.
 type Queue[K, T comparable] struct {
-	Clock          func() time.Time
-	Turn           func(K) T     // a key of one turn waits for at most one key of another turn
-	Settle         time.Duration // how long a key is left alone after its last change
-	MostSettling   int           // longest wait of a key that keeps changing, as a multiple
-	First, Longest time.Duration // the backoff after a first failure, and at most
-	Admit          func(K) bool  // whether a key that is due may be worked on now; nil: all may
-	Wake           func()        // is called when there is something new, now or later, and must not wait
-	Meter, Urgent  *Meter        // of keys, and of urgent ones
+	Clock                  func() time.Time
+	Turn                   func(K) T     // a key of one turn waits for at most one key of another turn
+	Debounce               time.Duration // how long a key is left alone after its last change
+	MaxDebounceFactor      int           // longest wait of a key that keeps changing, as a multiple
+	MinBackoff, MaxBackoff time.Duration // the backoff after a first failure, and at most
+	Admit                  func(K) bool  // whether a key that is due may be worked on now; nil: all may
+	Wake                   func()        // is called when there is something new, now or later, and must not wait
+	Meter, Urgent          *Meter        // of keys, and of urgent ones
 
 	mu          sync.Mutex
 	start       time.Time
@@ -32,7 +32,7 @@ type Queue[K, T comparable] struct {
 // Result determines when a key is reconciled again without a change, and its pause despite changes.
 type Result struct {
 	After time.Duration // 0: when it changes
-	Rest  time.Duration
+	Pause time.Duration
 }
 
 // moment is a time, as elapsed since the start of a queue. 0: never.
@@ -40,28 +40,28 @@ type moment = time.Duration
 
 // entry is a key of a queue.
 type entry[K comparable] struct {
-	key      K
-	at       moment // when it is due, while it waits for that
-	changed  moment // when it changed first since it was reconciled
-	settled  moment // when it is due because it changed, unless floor is later
-	planned  moment // when it is due at the latest
-	floor    moment // changes do not count before: it rests
-	backoff  time.Duration
-	revision int64  // of the object at the last Touch that named one; 0: none has
-	ticket   uint64 // among those that are due
-	index    int    // among those that are due later
-	place    place
-	urgent   bool
+	key       K
+	at        moment // when it is due, while it waits for that
+	changed   moment // when it changed first since it was reconciled
+	settled   moment // when it is due because it changed, unless notBefore is later
+	planned   moment // when it is due at the latest
+	notBefore moment // changes do not count before
+	backoff   time.Duration
+	revision  int64  // of the object at the last Add that named one; 0: none has
+	ticket    uint64 // among those that are due
+	index     int    // among those that are due later
+	state     entryState
+	urgent    bool
 }
 
-// place is the state of an entry.
-type place uint8
+// entryState is the state of an entry.
+type entryState uint8
 
 const (
-	nowhere place = iota
-	waits         // until it is due
-	isDue
-	runs // a worker has it
+	idle    entryState = iota
+	delayed            // until it is due
+	queued
+	processing // a worker has it
 )
 
 func (q *Queue[K, T]) now() moment {
@@ -94,30 +94,30 @@ func (q *Queue[K, T]) entry(key K) *entry[K] {
 	return e
 }
 
-// Touch reconciles a key once it has settled, or rested. A revision other than the failed one does not wait
-// for its backoff; 0 is no revision.
-func (q *Queue[K, T]) Touch(key K, revision int64) { q.touch(key, revision, false) }
+// Add queues a key for when its debounce time, and its pause, are over. A revision other than the failed one does
+// not wait for its backoff; 0 is no revision.
+func (q *Queue[K, T]) Add(key K, revision int64) { q.add(key, revision, false) }
 
-// TouchFirst is Touch for a key with priority over all others.
-func (q *Queue[K, T]) TouchFirst(key K) { q.touch(key, 0, true) }
+// AddUrgent is Add for a key with priority over all others.
+func (q *Queue[K, T]) AddUrgent(key K) { q.add(key, 0, true) }
 
-func (q *Queue[K, T]) touch(key K, revision int64, urgent bool) {
+func (q *Queue[K, T]) add(key K, revision int64, urgent bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e, now := q.entry(key), q.now()
 	if revision != 0 && revision != e.revision {
 		if e.revision = revision; e.backoff > 0 {
-			e.backoff, e.floor = 0, 0
+			e.backoff, e.notBefore = 0, 0
 		}
 	}
 	if e.changed == 0 {
 		e.changed = now
 	}
 	if !q.listing || e.settled == 0 {
-		e.settled = min(now+q.Settle, e.changed+time.Duration(q.MostSettling)*q.Settle)
+		e.settled = min(now+q.Debounce, e.changed+time.Duration(q.MaxDebounceFactor)*q.Debounce)
 	}
 	if urgent && !e.urgent {
-		if e.place == isDue {
+		if e.state == queued {
 			q.leave(e)
 		}
 		e.urgent = true
@@ -125,15 +125,15 @@ func (q *Queue[K, T]) touch(key K, revision int64, urgent bool) {
 	q.put(e, now)
 }
 
-// list means that keys are touched by a list: one that is settling already has not changed.
+// list means that keys are added by a list: one that is debounced already has not changed.
 func (q *Queue[K, T]) list(listing bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listing = listing
 }
 
-// Plan reconciles a key after a delay at the latest, whatever it rests for.
-func (q *Queue[K, T]) Plan(key K, after time.Duration) {
+// AddAfter reconciles a key after a delay at the latest, even during its pause.
+func (q *Queue[K, T]) AddAfter(key K, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entry(key)
@@ -145,14 +145,14 @@ func (q *Queue[K, T]) Plan(key K, after time.Duration) {
 func (q *Queue[K, T]) Forget(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if e := q.entries[key]; e != nil && e.place == waits {
+	if e := q.entries[key]; e != nil && e.state == delayed {
 		q.leave(e)
 		delete(q.entries, key)
 	}
 }
 
-// Fail has a key that no worker has wait for its backoff, as if it had been reconciled without success.
-func (q *Queue[K, T]) Fail(key K) {
+// AddRateLimited has a key that no worker has wait for its backoff, as if it had been reconciled without success.
+func (q *Queue[K, T]) AddRateLimited(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.end(q.entry(key), Result{}, true)
@@ -166,20 +166,20 @@ func (q *Queue[K, T]) Backoff(key K) (backoff time.Duration, waits bool) {
 	if e == nil {
 		return 0, false
 	}
-	return e.backoff, e.floor > q.now()
+	return e.backoff, e.notBefore > q.now()
 }
 
 // put puts an entry where it belongs. A worker that has it does so in the end.
 func (q *Queue[K, T]) put(e *entry[K], now moment) {
-	if e.place == runs || e.place == isDue {
+	if e.state == processing || e.state == queued {
 		return
 	}
 	at := e.planned
 	if e.settled != 0 {
-		at = earliest(at, max(e.settled, e.floor))
+		at = earliest(at, max(e.settled, e.notBefore))
 	}
-	if at == 0 && e.floor > now {
-		at = e.floor // until then it is known that it rests
+	if at == 0 && e.notBefore > now {
+		at = e.notBefore // until then the entry keeps its pause
 	}
 	switch {
 	case at == 0 || at <= now:
@@ -188,11 +188,11 @@ func (q *Queue[K, T]) put(e *entry[K], now moment) {
 			return
 		}
 		q.enter(e)
-	case e.place == waits:
+	case e.state == delayed:
 		e.at = at
 		heap.Fix(&q.later, e.index)
 	default:
-		e.at, e.place = at, waits
+		e.at, e.state = at, delayed
 		heap.Push(&q.later, e)
 	}
 	if q.Wake != nil {
@@ -203,7 +203,7 @@ func (q *Queue[K, T]) put(e *entry[K], now moment) {
 // enter makes an entry due.
 func (q *Queue[K, T]) enter(e *entry[K]) {
 	line, meter := q.line(e)
-	e.place, e.ticket = isDue, line.Add(q.Turn(e.key), e)
+	e.state, e.ticket = queued, line.Add(q.Turn(e.key), e)
 	meter.Add(1)
 }
 
@@ -216,19 +216,19 @@ func (q *Queue[K, T]) line(e *entry[K]) (*fair.Queue[T, *entry[K]], *Meter) {
 
 // leave takes an entry away from where it waits.
 func (q *Queue[K, T]) leave(e *entry[K]) {
-	switch e.place {
-	case waits:
+	switch e.state {
+	case delayed:
 		heap.Remove(&q.later, e.index)
-	case isDue:
+	case queued:
 		line, meter := q.line(e)
 		line.Remove(q.Turn(e.key), e.ticket)
 		meter.Remove()
 	}
-	e.place = nowhere
+	e.state = idle
 }
 
-// Promote makes keys due whose time has come, and returns the number of due keys and the time until the next; 0: none waits.
-func (q *Queue[K, T]) Promote() (due int, next time.Duration) {
+// AddDue makes keys due whose time has come, and returns the number of due keys and the time until the next; 0: none waits.
+func (q *Queue[K, T]) AddDue() (due int, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
@@ -241,8 +241,8 @@ func (q *Queue[K, T]) Promote() (due int, next time.Duration) {
 	return q.due.Len() + q.urgent.Len(), next
 }
 
-// Work starts workers for the due keys, up to most at a time. A worker ends when it finds no due key.
-func (q *Queue[K, T]) Work(group *sync.WaitGroup, most int, do func(K) (Result, error)) {
+// StartWorkers starts workers for the due keys, up to most at a time. A worker ends when it finds no due key.
+func (q *Queue[K, T]) StartWorkers(group *sync.WaitGroup, most int, do func(K) (Result, error)) {
 	q.mu.Lock()
 	more := max(0, min(q.due.Len()+q.urgent.Len(), most-q.workers))
 	q.workers += more
@@ -265,7 +265,7 @@ func (q *Queue[K, T]) work(worker bool, do func(K) (Result, error)) bool {
 		r, err := do(e.key)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		e.place = nowhere
+		e.state = idle
 		if q.end(e, r, err != nil); q.Admit != nil && q.Wake != nil {
 			q.Wake() // another may be worked on now
 		}
@@ -290,25 +290,25 @@ func (q *Queue[K, T]) take(worker bool) (*entry[K], *Meter) {
 		return nil, nil
 	}
 	_, meter := q.line(e)
-	e.place, e.urgent, e.changed, e.settled, e.planned = runs, false, 0, 0, 0
+	e.state, e.urgent, e.changed, e.settled, e.planned = processing, false, 0, 0, 0
 	return e, meter
 }
 
 // end records the result for a key.
 func (q *Queue[K, T]) end(e *entry[K], r Result, failed bool) {
 	now := q.now()
-	e.backoff, e.floor = min(max(2*e.backoff, q.First), q.Longest), 0
+	e.backoff, e.notBefore = min(max(2*e.backoff, q.MinBackoff), q.MaxBackoff), 0
 	switch {
 	case failed:
-		e.floor = now + e.backoff
-		e.planned = earliest(e.planned, e.floor)
-	case r.Rest > 0:
-		e.backoff, e.floor = 0, now+r.Rest
+		e.notBefore = now + e.backoff
+		e.planned = earliest(e.planned, e.notBefore)
+	case r.Pause > 0:
+		e.backoff, e.notBefore = 0, now+r.Pause
 	default:
 		e.backoff = 0
 	}
 	if r.After > 0 {
-		e.planned = earliest(e.planned, max(q.in(r.After), e.floor))
+		e.planned = earliest(e.planned, max(q.in(r.After), e.notBefore))
 	}
 	q.put(e, now)
 }

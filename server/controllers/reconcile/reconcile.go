@@ -3,7 +3,7 @@
 // the server that works.
 //
 // A key is in a queue once, however often it is added, and at most one worker has it at a time. A key that
-// changed waits until it has settled; one that failed is retried after an exponential backoff; one whose
+// changed waits for the debounce time; one that failed is retried after an exponential backoff; one whose
 // reconciliation took long pauses before the next. Keys of different namespaces take turns.
 //
 // Goroutines: Loop.Run works in that of its caller, unless it has several workers, which end before it
@@ -54,14 +54,14 @@ const LongestBackoff = 5 * time.Minute
 
 // Base is the common configuration of all controllers.
 type Base struct {
-	API    API
-	Cache  *cache.Cache
-	Log    *slog.Logger
-	Clock  func() time.Time // nil: time.Now
-	Moves  Moves            // of the clock
-	Settle time.Duration    // how long new changes are left alone
-	Retry  time.Duration    // the first backoff; 0: 1 second
-	Meter  *Meter           // nil: the work is not measured
+	API      API
+	Cache    *cache.Cache
+	Log      *slog.Logger
+	Clock    func() time.Time // nil: time.Now
+	Moves    Moves            // of the clock
+	Debounce time.Duration    // how long new changes are left alone
+	Retry    time.Duration    // the first backoff; 0: 1 second
+	Meter    *Meter           // nil: the work is not measured
 }
 
 // Now returns the time by the clock.
@@ -163,8 +163,8 @@ func (a *Authority) Begin(context.Context) (err error) {
 // Resync implements Loop.
 func (a *Authority) Resync() time.Duration { return cmp.Or(a.Every, time.Minute) }
 
-// Elsewhere lists resources that aggregated servers serve; documents.Documents implements it.
-type Elsewhere interface {
+// RemoteResources lists resources that aggregated servers serve; documents.Documents implements it.
+type RemoteResources interface {
 	// Resources lists them, and the versions whose resources are unknown.
 	Resources() (list []documents.Resource, unknown []schema.GroupVersion)
 	// Serves reports whether another server has a version, even if it cannot be reached.

@@ -16,12 +16,12 @@ import (
 // DefaultManagerLease is the Lease that a kube-controller-manager renews while it works.
 const DefaultManagerLease = "kube-system/kube-controller-manager"
 
-// mostLease bounds how long a Lease is valid without a renewal, so that a client that may write it
+// maxLease bounds how long a Lease is valid without a renewal, so that a client that may write it
 // cannot stop the controllers for good with a single write of a duration of years.
-const mostLease = 5 * time.Minute
+const maxLease = 5 * time.Minute
 
-// mostHolder limits the bytes of the holder's name in the log.
-const mostHolder = 256
+// maxHolder limits the bytes of the holder's name in the log.
+const maxHolder = 256
 
 // Standby detects a kube-controller-manager of this cluster by the Lease that it renews. Controllers that it
 // also has are on standby as long as it runs.
@@ -52,7 +52,7 @@ func (s *Standby) Run(ctx context.Context) error {
 	l := &Loop{Base: s.Base, Keys: []Key{key}}
 	l.Sources = []Source{{
 		Storage: LeaseStorage, Scope: cache.Scope{Namespace: key.Namespace, Name: key.Name},
-		Changed: func(cache.Delivery) { l.Queue.Plan(key, 0) },
+		Changed: func(cache.Delivery) { l.Queue.AddAfter(key, 0) },
 	}}
 	l.Reconcile = func(context.Context, Key) (Result, error) {
 		return Result{After: s.look(s.Cache.Get(LeaseStorage, key.Namespace, key.Name), s.Now())}, nil
@@ -71,7 +71,7 @@ func (s *Standby) look(item *cache.Item, now time.Time) (left time.Duration) {
 		s.Log.Warn("cannot read the Lease of a kube-controller-manager", "lease", s.Lease, "error", err)
 	}
 	s.seen.see(string(text), now)
-	left = s.seen.left(&lease.Spec, mostLease, now)
+	left = s.seen.left(&lease.Spec, maxLease, now)
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	s.set(left > 0, holder)
 	return left
@@ -84,7 +84,7 @@ func (s *Standby) set(on bool, holder string) {
 		return
 	}
 	if on {
-		s.Log.Info("a kube-controller-manager works on this cluster: controllers are on standby", "lease", s.Lease, "holder", holder[:min(len(holder), mostHolder)])
+		s.Log.Info("a kube-controller-manager works on this cluster: controllers are on standby", "lease", s.Lease, "holder", holder[:min(len(holder), maxHolder)])
 	} else if s.known {
 		s.Log.Info("no kube-controller-manager works on this cluster any more: controllers take over", "lease", s.Lease)
 	}

@@ -50,7 +50,7 @@ func inManaged(t *testing.T, before, test func(m *managed)) {
 		m := &managed{Cluster: controllertest.NewCluster(t), t: t}
 		before(m)
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &reconcile.Standby{Base: reconcile.Base{Cache: m.Cache, Log: controllertest.Quiet}, Lease: reconcile.DefaultManagerLease}
+		s := &reconcile.Standby{Base: reconcile.Base{Cache: m.Cache, Log: controllertest.DiscardLog}, Lease: reconcile.DefaultManagerLease}
 		ended := make(chan error, 2)
 		go func() { ended <- s.Run(ctx) }()
 		go func() {
@@ -135,7 +135,7 @@ func TestWorkEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &managed{Cluster: controllertest.NewCluster(t), t: t}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &reconcile.Standby{Base: reconcile.Base{Cache: m.Cache, Log: controllertest.Quiet}, Lease: reconcile.DefaultManagerLease}
+		s := &reconcile.Standby{Base: reconcile.Base{Cache: m.Cache, Log: controllertest.DiscardLog}, Lease: reconcile.DefaultManagerLease}
 		following := make(chan error, 1)
 		go func() { following <- s.Run(ctx) }()
 		over := errors.New("over")

@@ -36,7 +36,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		Storage: reconcile.LeaseStorage, Scope: cache.Scope{Namespace: metav1.NamespaceSystem},
 		Changed: func(d cache.Delivery) {
 			if d.Type == cache.Deleted && isIdentity(d.Event.Prev) {
-				l.Queue.Plan(all, 0)
+				l.Queue.AddAfter(all, 0)
 			}
 		},
 	}}
@@ -47,11 +47,11 @@ func (c *Collector) Run(ctx context.Context) error {
 		began := time.Now()
 		c.Cache.Snapshot(versionsStorage).Ascend("", "", "", func(item *cache.Item) bool {
 			if c.stale(item) {
-				l.Queue.Touch(reconcile.KeyOf(item), item.Revision)
+				l.Queue.Add(reconcile.KeyOf(item), item.Revision)
 			}
 			return ctx.Err() == nil
 		})
-		return reconcile.Result{Rest: min(4*time.Since(began), time.Second)}, nil
+		return reconcile.Result{Pause: min(4*time.Since(began), time.Second)}, nil
 	}
 	return l.Run(ctx)
 }

@@ -75,7 +75,7 @@ func (l *Identity) Run(ctx context.Context) error {
 		case collection:
 			l.Cache.Snapshot(reconcile.LeaseStorage).Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {
 				if l.ended(item) {
-					loop.Queue.Plan(reconcile.KeyOf(item), 0)
+					loop.Queue.AddAfter(reconcile.KeyOf(item), 0)
 				}
 				return ctx.Err() == nil
 			})

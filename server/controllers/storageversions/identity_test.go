@@ -32,7 +32,7 @@ func identities(t *testing.T, c *controllertest.Cluster, servers int, d time.Dur
 	for i := range servers {
 		go func() {
 			time.Sleep(time.Duration(i) * 3 * time.Second)
-			ended <- (&storageversions.Identity{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Host: "vm"}).Run(ctx)
+			ended <- (&storageversions.Identity{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}, Host: "vm"}).Run(ctx)
 		}()
 	}
 	time.Sleep(d)
@@ -172,7 +172,7 @@ func TestIdentityOfServersThatAreGone(t *testing.T) {
 func TestNamesOfHosts(t *testing.T) {
 	c := controllertest.NewCluster(t)
 	host := strings.Repeat("long.", 20) + "example"
-	if err := (&storageversions.Identity{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}, Host: host}).Renew(t.Context(), true); err != nil {
+	if err := (&storageversions.Identity{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog}, Host: host}).Renew(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	var l coordinationv1.Lease

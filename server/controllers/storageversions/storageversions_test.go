@@ -27,7 +27,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	const identities = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 	var catalogue *kinds.Catalogue
 	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=api/all"), servertest.Idle, func(c *server.Config) { catalogue = c.Catalogue })
-	v := storageversions.Publisher{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.Quiet}, Catalogue: catalogue, Host: "own"}
+	v := storageversions.Publisher{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.DiscardLog}, Catalogue: catalogue, Host: "own"}
 	own := storageversions.ServerName("own")
 	published := func() (ids []string, common string) {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&storageversions.Collector{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.Quiet}}).Run(ctx)
+		ended <- (&storageversions.Collector{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.DiscardLog}}).Run(ctx)
 	}()
 	defer func() {
 		cancel()
@@ -111,7 +111,7 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	}
 }
 
-// TestStorageVersionsRest: with Base.Settle set, the controller leaves a StorageVersion alone
+// TestStorageVersionsRest: with Base.Debounce set, the controller leaves a StorageVersion alone
 // for that long after its last change.
 func TestStorageVersionsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestStorageVersionsRest(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- (&storageversions.Collector{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: 2 * time.Second}}).Run(ctx)
+			ended <- (&storageversions.Collector{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: 2 * time.Second}}).Run(ctx)
 		}()
 		write := func() {
 			c.Set(storage, "", "example.things", map[string]any{"status": map[string]any{"storageVersions": []any{map[string]any{"apiServerID": "gone", "encodingVersion": "v1"}}}})

@@ -15,27 +15,27 @@ func jobThatEnded(ttl int, at string) string {
 	return fmt.Sprintf(`{"spec":{"ttlSecondsAfterFinished":%d},"status":{"conditions":[{"type":"Complete","status":"True","lastTransitionTime":%q}]}}`, ttl, at)
 }
 
-func runJobs(settle time.Duration) func(*controllertest.World) func(context.Context) error {
-	return func(w *controllertest.World) func(context.Context) error {
-		return (&FinishedJobs{reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: settle}}).Run
+func runJobs(settle time.Duration) func(*controllertest.FakeAPI) func(context.Context) error {
+	return func(w *controllertest.FakeAPI) func(context.Context) error {
+		return (&FinishedJobs{reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog, Debounce: settle}}).Run
 	}
 }
 
 // TestFinishedJobs: a Job goes when its time has come, as it was when that was found out.
 func TestFinishedJobs(t *testing.T) {
 	const path = "DELETE /apis/batch/v1/namespaces/a/jobs/"
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set(jobsStorage, "a", "j", jobThatEnded(60, controllertest.Ago(0)))
 		w.Set(jobsStorage, "a", "running", `{"spec":{"ttlSecondsAfterFinished":1},"status":{"conditions":[{"type":"Complete","status":"False","lastTransitionTime":"2020-01-01T00:00:00Z"}]}}`)
 		w.Set(jobsStorage, "a", "for-good", `{"spec":{},"status":{"conditions":[{"type":"Complete","status":"True","lastTransitionTime":"2020-01-01T00:00:00Z"}]}}`)
 		w.Set(jobsStorage, "a", "timeless", `{"spec":{"ttlSecondsAfterFinished":0},"status":{"conditions":[{"type":"Failed","status":"True"}]}}`)
 		w.Set(jobsStorage, "a", "going", `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z"},"spec":{"ttlSecondsAfterFinished":0},"status":{"conditions":[{"type":"Failed","status":"True","lastTransitionTime":"2020-01-01T00:00:00Z"}]}}`)
-		controllertest.Pass(59 * time.Second)
-		if got := w.Took(); len(got) > 0 {
+		controllertest.Advance(59 * time.Second)
+		if got := w.Calls(); len(got) > 0 {
 			t.Errorf("too early: %v", got)
 		}
-		controllertest.Pass(time.Second)
-		if got := w.Took(); len(got) != 1 || got[0] != path+"j" {
+		controllertest.Advance(time.Second)
+		if got := w.Calls(); len(got) != 1 || got[0] != path+"j" {
 			t.Errorf("when its time has come: %v", got)
 		}
 
@@ -45,12 +45,12 @@ func TestFinishedJobs(t *testing.T) {
 			w.Early = nil
 			w.Set(jobsStorage, "a", "moved", jobThatEnded(120, controllertest.Ago(60*time.Second)))
 		}
-		controllertest.Pass(61 * time.Second)
-		if got := w.Took(); len(got) != 1 || w.Read(jobsStorage, "a", "moved") == "" {
+		controllertest.Advance(61 * time.Second)
+		if got := w.Calls(); len(got) != 1 || w.Read(jobsStorage, "a", "moved") == "" {
 			t.Errorf("it went too early: %v", got)
 		}
-		controllertest.Pass(60 * time.Second)
-		if got := w.Took(); len(got) != 1 || w.Read(jobsStorage, "a", "moved") != "" {
+		controllertest.Advance(60 * time.Second)
+		if got := w.Calls(); len(got) != 1 || w.Read(jobsStorage, "a", "moved") != "" {
 			t.Errorf("it did not go when it was to: %v", got)
 		}
 	}, runJobs(0))
@@ -59,7 +59,7 @@ func TestFinishedJobs(t *testing.T) {
 // TestFinishedJobsThatStay: a Job that cannot be deleted is tried again with a growing backoff, and does not delay
 // others.
 func TestFinishedJobsThatStay(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Refuse = func(_, path string) error {
 			if path == "/apis/batch/v1/namespaces/a/jobs/held" {
 				return errors.New("no")
@@ -68,8 +68,8 @@ func TestFinishedJobsThatStay(t *testing.T) {
 		}
 		w.Set(jobsStorage, "a", "held", jobThatEnded(0, controllertest.Ago(0)))
 		w.Set(jobsStorage, "a", "held-not", jobThatEnded(0, controllertest.Ago(0)))
-		controllertest.Pass(time.Minute)
-		if got := w.Took(); len(got) != 7 { // one that goes, and after 0, 1, 3, 7, 15 and 31 seconds
+		controllertest.Advance(time.Minute)
+		if got := w.Calls(); len(got) != 7 { // one that goes, and after 0, 1, 3, 7, 15 and 31 seconds
 			t.Errorf("%d: %v", len(got), got)
 		}
 		if w.Read(jobsStorage, "a", "held-not") != "" {
@@ -80,18 +80,18 @@ func TestFinishedJobsThatStay(t *testing.T) {
 
 // TestSettling: an object that changes is left alone until it has settled, but not forever.
 func TestSettling(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		for i := range 12 {
 			w.Set(jobsStorage, "a", "j", jobThatEnded(i%2, controllertest.Ago(time.Hour)))
 			if i < 10 && w.Read(jobsStorage, "a", "j") == "" {
 				t.Fatal("it did not settle")
 			}
-			controllertest.Pass(500 * time.Millisecond)
+			controllertest.Advance(500 * time.Millisecond)
 			if i == 9 {
 				break
 			}
 		}
-		controllertest.Pass(time.Millisecond)
+		controllertest.Advance(time.Millisecond)
 		if w.Read(jobsStorage, "a", "j") != "" {
 			t.Error("it has settled for five seconds, and is there")
 		}

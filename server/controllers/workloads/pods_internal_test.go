@@ -13,16 +13,16 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-func runPods(keep int) func(*controllertest.World) func(context.Context) error {
-	return func(w *controllertest.World) func(context.Context) error {
-		return (&Pods{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}, Keep: keep}).Run
+func runPods(keep int) func(*controllertest.FakeAPI) func(context.Context) error {
+	return func(w *controllertest.FakeAPI) func(context.Context) error {
+		return (&Pods{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.DiscardLog}, Keep: keep}).Run
 	}
 }
 
 // TestPodsOfMissingNodes: the pods of a node that has been missing for 40 seconds, or that is
 // unknown, are marked as failed for that reason and deleted.
 func TestPodsOfMissingNodes(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set("nodes", "", "there", `{}`)
 		w.Set("pods", "a", "stays", `{"spec":{"nodeName":"there"},"status":{"phase":"Running"}}`)
 		w.Set("pods", "a", "unplaced", `{"spec":{},"status":{"phase":"Pending"}}`)
@@ -35,14 +35,14 @@ func TestPodsOfMissingNodes(t *testing.T) {
 				failed = w.Read("pods", "a", "orphan")
 			}
 		}
-		controllertest.Pass(59 * time.Second) // missed after 20 seconds, and looked for 40 seconds later
-		if got := w.Took(); len(got) > 0 {
+		controllertest.Advance(59 * time.Second) // missed after 20 seconds, and looked for 40 seconds later
+		if got := w.Calls(); len(got) > 0 {
 			t.Errorf("too early: %v", got)
 		}
 		w.Set("nodes", "", "late", `{}`)
-		controllertest.Pass(2 * time.Second)
+		controllertest.Advance(2 * time.Second)
 		want := []string{"GET /api/v1/nodes/gone", "DELETE /api/v1/namespaces/a/pods/ended", "PATCH /api/v1/namespaces/a/pods/orphan/status", "DELETE /api/v1/namespaces/a/pods/orphan"}
-		if got := w.Took(); !slices.Equal(got, want) {
+		if got := w.Calls(); !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 		for _, part := range []string{`"phase":"Failed"`, `"type":"DisruptionTarget"`, `"reason":"DeletionByPodGC"`, `"message":"PodGC: node no longer exists"`} {
@@ -55,7 +55,7 @@ func TestPodsOfMissingNodes(t *testing.T) {
 
 // TestNodesThatOthersKnow: a node that this server does not have, and the API does, is there.
 func TestNodesThatOthersKnow(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		w.Set("pods", "a", "p", `{"spec":{"nodeName":"n"},"status":{"phase":"Running"}}`)
 		answers := []error{errors.New("no answer"), nil}
 		w.Refuse = func(method, path string) error {
@@ -68,8 +68,8 @@ func TestNodesThatOthersKnow(t *testing.T) {
 			}
 			return err
 		}
-		controllertest.Pass(10 * time.Minute)
-		if got := w.Took(); len(got) != 2 || w.Read("pods", "a", "p") == "" {
+		controllertest.Advance(10 * time.Minute)
+		if got := w.Calls(); len(got) != 2 || w.Read("pods", "a", "p") == "" {
 			t.Errorf("%v", got)
 		}
 	}, runPods(0))
@@ -78,7 +78,7 @@ func TestNodesThatOthersKnow(t *testing.T) {
 // TestPodsThatNobodyEnds: pods go that are being deleted and have no kubelet that could end
 // them: they were never given to one, or theirs is out of service.
 func TestPodsThatNobodyEnds(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		const out, going = `"taints":[{"key":"node.kubernetes.io/out-of-service"}]`, `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z"},"spec":{"nodeName":%q},"status":{"phase":"Running"}}`
 		ready := func(status string) string {
 			return `"status":{"conditions":[{"type":"Ready","status":"` + status + `"}]}`
@@ -90,7 +90,7 @@ func TestPodsThatNobodyEnds(t *testing.T) {
 			w.Set("pods", "a", "on-"+node+"x", fmt.Sprintf(going, node))
 		}
 		w.Set("pods", "a", "wanted", `{"spec":{"nodeName":"down"},"status":{"phase":"Running"}}`)
-		controllertest.Pass(21 * time.Second)
+		controllertest.Advance(21 * time.Second)
 		for name, there := range map[string]bool{"on-downx": false, "on-upx": true, "on-lostx": true, "on-x": false, "wanted": true} {
 			if (w.Read("pods", "a", name) != "") != there {
 				t.Errorf("%s: is there: %v", name, !there)
@@ -101,16 +101,16 @@ func TestPodsThatNobodyEnds(t *testing.T) {
 
 // TestPodsThatFinalizersKeep: for a pod that has failed and is kept by finalizers nothing is done.
 func TestPodsThatFinalizersKeep(t *testing.T) {
-	controllertest.During(t, func(w *controllertest.World) {
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 		const going = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":%d,"finalizers":["a/b"]},"spec":{},"status":{"phase":"Failed"}}`
 		w.Set("pods", "a", "kept", fmt.Sprintf(going, 0))
-		controllertest.Pass(time.Minute)
-		if got := w.Took(); len(got) > 0 {
+		controllertest.Advance(time.Minute)
+		if got := w.Calls(); len(got) > 0 {
 			t.Errorf("%v", got)
 		}
 		w.Set("pods", "a", "kept", fmt.Sprintf(going, 30))
-		controllertest.Pass(21 * time.Second)
-		if got := w.Took(); len(got) != 1 {
+		controllertest.Advance(21 * time.Second)
+		if got := w.Calls(); len(got) != 1 {
 			t.Errorf("one that has still time: %v", got)
 		}
 	}, runPods(0))
@@ -119,7 +119,7 @@ func TestPodsThatFinalizersKeep(t *testing.T) {
 // TestPodsThatEnded: the newest of them are kept, evicted ones last.
 func TestPodsThatEnded(t *testing.T) {
 	for _, keep := range []int{0, 3, 9} {
-		controllertest.During(t, func(w *controllertest.World) {
+		controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
 			for i, name := range []string{"oldest", "older", "evicted", "new", "newest"} {
 				status := `"phase":"Failed"`
 				if name == "evicted" {
@@ -128,12 +128,12 @@ func TestPodsThatEnded(t *testing.T) {
 				w.Set("pods", "a", name, fmt.Sprintf(`{"metadata":{"creationTimestamp":%q},"spec":{},"status":{%s}}`, controllertest.Ago(time.Hour-time.Duration(i)*time.Minute), status))
 			}
 			w.Set("pods", "a", "runs", `{"metadata":{"creationTimestamp":"2000-01-01T00:00:00Z"},"spec":{},"status":{"phase":"Running"}}`)
-			controllertest.Pass(21 * time.Second)
+			controllertest.Advance(21 * time.Second)
 			var want []string
 			if keep == 3 {
 				want = []string{"DELETE /api/v1/namespaces/a/pods/evicted", "DELETE /api/v1/namespaces/a/pods/oldest"}
 			}
-			if got := w.Took(); !slices.Equal(got, want) {
+			if got := w.Calls(); !slices.Equal(got, want) {
 				t.Errorf("of %d: %v, want %v", keep, got, want)
 			}
 		}, runPods(keep))

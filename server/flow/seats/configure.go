@@ -58,7 +58,7 @@ func (s *Scheduler) forget() (dropped bool) {
 
 // A request of a level with queues takes at most this fraction of its seats, and leaves some for each queue
 // of a hand.
-const mostOfLevel = 0.15
+const maxOfLevel = 0.15
 
 // share gives each level the seats of its shares, rounded up.
 func (s *Scheduler) share() {
@@ -82,7 +82,7 @@ func (s *Scheduler) share() {
 		}
 		most := MostSeats
 		if c.Kind == Queue {
-			most = min(most, int(math.Ceil(float64(l.nominal)*mostOfLevel)), l.nominal/max(c.Hand, 1))
+			most = min(most, int(math.Ceil(float64(l.nominal)*maxOfLevel)), l.nominal/max(c.Hand, 1))
 		}
 		l.most.Store(int32(max(most, 1)))
 	}

@@ -14,12 +14,12 @@ const (
 	Queue              // queues them
 )
 
-// mostQueues is the maximum number of queues of a level. More would not separate flows better: two of them
+// maxQueues is the maximum number of queues of a level. More would not separate flows better: two of them
 // share all their queues once in 10^18 times already.
-const mostQueues = 4096
+const maxQueues = 4096
 
-// mostHand is the maximum number of queues of a flow.
-const mostHand = 16
+// maxHand is the maximum number of queues of a flow.
+const maxHand = 16
 
 // MostSeats is the maximum number of seats of a request.
 const MostSeats = 10

@@ -20,12 +20,12 @@ type queue struct {
 
 // deal chooses the queue of a flow by shuffle sharding: the one of its hand with the least waiting work.
 func (l *Level) deal(hash uint64) *queue {
-	decks := min(l.config.Queues, mostQueues)
+	decks := min(l.config.Queues, maxQueues)
 	if len(l.queues) < decks {
 		l.queues = append(l.queues, make([]*queue, decks-len(l.queues))...)
 	}
-	var buf [mostHand]int
-	hand := deal(buf[:0], hash, decks, min(l.config.Hand, decks, mostHand))
+	var buf [maxHand]int
+	hand := deal(buf[:0], hash, decks, min(l.config.Hand, decks, maxHand))
 	var best *queue
 	for i := range hand {
 		q := l.queues[hand[(uint64(i)+l.deals)%uint64(len(hand))]]

@@ -173,7 +173,7 @@ func TestAllocate(t *testing.T) {
 func TestDeal(t *testing.T) {
 	const deck, n = 13, 5
 	var dealt [deck]int
-	var buf [mostHand]int
+	var buf [maxHand]int
 	for hash := range uint64(deck * (deck - 1) * (deck - 2) * (deck - 3) * (deck - 4)) {
 		hand := deal(buf[:0], hash, deck, n)
 		for i, card := range hand {
@@ -254,7 +254,7 @@ func TestQueuesAreBounded(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if len(refused) != 5 || len(l.queues) != mostQueues {
+		if len(refused) != 5 || len(l.queues) != maxQueues {
 			t.Errorf("%d of 20 were refused, with room for 15; %d queues", len(refused), len(l.queues))
 		}
 		s.Leave(hold)

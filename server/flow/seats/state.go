@@ -133,7 +133,7 @@ func (l *Level) bounds() (next, discounted [2]float64) {
 
 func (l *Level) queueStates() (list []QueueState) {
 	if l.config.Kind == Queue {
-		list = make([]QueueState, max(len(l.queues), min(l.config.Queues, mostQueues)))
+		list = make([]QueueState, max(len(l.queues), min(l.config.Queues, maxQueues)))
 	}
 	for i := range list {
 		list[i].Index = i

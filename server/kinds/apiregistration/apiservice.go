@@ -155,7 +155,7 @@ func validateConditions(list []apiregistrationv1.APIServiceCondition, p *field.P
 				[]apiregistrationv1.ConditionStatus{apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown}))
 		}
 		for range before[c.Type] {
-			if len(errs) > rules.Enough {
+			if len(errs) > rules.MaxErrors {
 				return errs
 			}
 			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))

@@ -53,7 +53,7 @@ func validateFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 	return errs
 }
 
-func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, path *field.Path, names *rules.Among[string]) field.ErrorList {
+func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, path *field.Path, names *rules.Membership[string]) field.ErrorList {
 	errs := given(r.Action, path.Child("action"), failureActions)
 	errs = rules.InvalidIf(errs, r.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil, path.Child("action"), r.Action, "requires the backoffLimitPerIndex to be set")
 	if r.OnExitCodes != nil {
@@ -83,7 +83,7 @@ func validatePodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPat
 	return errs
 }
 
-func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *field.Path, names *rules.Among[string]) field.ErrorList {
+func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *field.Path, names *rules.Membership[string]) field.ErrorList {
 	errs := given(r.Operator, path.Child("operator"), exitOperators)
 	errs = rules.InvalidIf(errs, r.ContainerName != nil && !names.Has(*r.ContainerName), path.Child("containerName"), r.ContainerName, "must be one of the container or initContainer names in the pod template")
 	values := path.Child("values")

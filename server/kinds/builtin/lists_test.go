@@ -45,7 +45,7 @@ const shortList = 120
 
 // bounded are the files that compare items in pairs, but not more than a fixed number of them, and
 // the sorting of the standard library, whose steps grow by leaps.
-var bounded = []string{"/podspec/overlaps.go:", "/podspec/warnings.go:", "slices/zsort"} // mostCompared
+var bounded = []string{"/podspec/overlaps.go:", "/podspec/warnings.go:", "slices/zsort"} // maxCompared
 
 // other is the file of the algorithm for lists that are too long for the usual one.
 const other = "/rules/difference.go:"

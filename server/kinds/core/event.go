@@ -25,7 +25,7 @@ import (
 // events.k8s.io/v1, which has stricter rules.
 var Event = kinds.Typed[*corev1.Event]{
 	ValidateName:          path.ValidatePathSegmentName,
-	Meta:                  &kinds.MetaRules{AnyFinalizer: true, Late: true}, // the newer form looks itself
+	Meta:                  &kinds.MetaRules{AnyFinalizer: true, ValidateLast: true}, // the newer form looks itself
 	ValidateIn:            validateEvent,
 	ValidateUpdateIn:      validateEventUpdate,
 	CreateOnUpdate:        true,

@@ -188,7 +188,7 @@ func (q quotaScopes) validateScopes(s *corev1.ResourceQuotaSpec, path *field.Pat
 			invalid("unsupported scope")
 		}
 		for range out.of(scope, s.Hard) {
-			if len(errs) > rules.Enough {
+			if len(errs) > rules.MaxErrors {
 				return errs
 			}
 			invalid("unsupported scope applied to resource")
@@ -216,7 +216,7 @@ func (q quotaScopes) validateSelector(s *corev1.ResourceQuotaSpec, path *field.P
 			errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
 		}
 		for range out.of(r.ScopeName, s.Hard) {
-			if len(errs) > rules.Enough {
+			if len(errs) > rules.MaxErrors {
 				return errs
 			}
 			errs = append(errs, field.Invalid(path, rules.Shown(s.ScopeSelector), "unsupported scope applied to resource"))

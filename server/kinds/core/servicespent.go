@@ -19,8 +19,8 @@ type spent struct {
 // removed are the numbers that change when something is given back.
 type removed struct{ addresses, shown, ports int64 }
 
-// mostSpent bounds how many removed networks are remembered.
-const mostSpent = 4096
+// maxSpent bounds how many removed networks are remembered.
+const maxSpent = 4096
 
 func (s *spent) holds(of netip.Prefix, now removed) bool {
 	s.mu.Lock()
@@ -32,7 +32,7 @@ func (s *spent) holds(of netip.Prefix, now removed) bool {
 func (s *spent) add(of netip.Prefix, now removed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.at == nil || len(s.at) >= mostSpent {
+	if s.at == nil || len(s.at) >= maxSpent {
 		s.at = map[netip.Prefix]removed{}
 	}
 	s.at[of] = now

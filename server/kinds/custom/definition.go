@@ -67,7 +67,7 @@ type Source struct {
 	// Digests has the digests of the schemas' texts, by version.
 	Digests map[string]Digest
 	Release release.Version // whose answers the resources give
-	Kept    *Kept           // bounds the compiled schemas in memory; nil: no bound
+	Kept    *SchemaCache    // bounds the compiled schemas in memory; nil: no bound
 }
 
 // New makes a definition whose schemas are parsed at once. Objects stored after the revision since conform to

@@ -212,7 +212,7 @@ func replaceTexts(kept, now map[string]any, name string, validate func(map[strin
 	}
 	if changed {
 		if errs := validate(all); len(errs) > 0 {
-			return rules.Together(errs)
+			return rules.Aggregate(errs)
 		}
 	}
 	kept[name] = texts

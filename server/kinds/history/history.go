@@ -107,8 +107,8 @@ func changedCell(r *history.Revision) string {
 	return some(r.ChangedFields, r.MoreChangedFields, r)
 }
 
-// mostNamed bounds the names in a cell.
-const mostNamed = 3
+// maxNamed bounds the names in a cell.
+const maxNamed = 3
 
 // some names the first of names; more means that there are others than these.
 func some(names []string, more bool, r *history.Revision) string {
@@ -119,10 +119,10 @@ func some(names []string, more bool, r *history.Revision) string {
 		return "<unknown>"
 	case len(names) == 0:
 		return "<none>"
-	case len(names) <= mostNamed && !more:
+	case len(names) <= maxNamed && !more:
 		return strings.Join(names, ",")
 	}
-	shown := names[:min(mostNamed, len(names))]
+	shown := names[:min(maxNamed, len(names))]
 	rest := len(names) - len(shown)
 	if more {
 		return fmt.Sprintf("%s + more than %d more", strings.Join(shown, ","), rest)

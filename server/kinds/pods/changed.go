@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// mostChanges bounds the message about an object that differs in many fields.
-const mostChanges = 10
+// maxChanges bounds the message about an object that differs in many fields.
+const maxChanges = 10
 
 // changed lists the paths at which two specs differ, one a line. Values stay out
 // of messages: some are secrets.
@@ -22,7 +22,7 @@ func changed(a, b any, path string) string {
 // diff adds the paths at which a and b, of one type, differ. Lists of other
 // lengths and maps differ as a whole.
 func diff(a, b reflect.Value, path string, paths *[]string) {
-	if len(*paths) >= mostChanges || equality.Semantic.DeepEqual(a.Interface(), b.Interface()) {
+	if len(*paths) >= maxChanges || equality.Semantic.DeepEqual(a.Interface(), b.Interface()) {
 		return
 	}
 	switch a.Kind() {

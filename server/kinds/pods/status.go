@@ -107,7 +107,7 @@ func stateChanges(list, old []corev1.ContainerStatus, p *field.Path, restart cor
 			continue
 		}
 		for range going[old[i].Name] {
-			if len(errs) > rules.Enough {
+			if len(errs) > rules.MaxErrors {
 				return errs
 			}
 			errs = append(errs, field.Forbidden(p.Index(i).Child("state"), "may not be transitioned to non-terminated state"))

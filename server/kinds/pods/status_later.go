@@ -303,7 +303,7 @@ func statusWarnings(pod, _ *corev1.Pod) []string {
 		ips  []string
 	}{{"podIPs", podIPs(&pod.Status)}, {"hostIPs", hostIPs(&pod.Status)}} {
 		for i, ip := range l.ips {
-			if len(out) < mostStatusWarnings && rules.IsIP(ip) {
+			if len(out) < maxStatusWarnings && rules.IsIP(ip) {
 				out = append(out, utilvalidation.GetWarningsForIP(field.NewPath("status", l.name).Index(i).Child("ip"), ip)...)
 			}
 		}
@@ -311,4 +311,4 @@ func statusWarnings(pod, _ *corev1.Pod) []string {
 	return out
 }
 
-const mostStatusWarnings = 16
+const maxStatusWarnings = 16

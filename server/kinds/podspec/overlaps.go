@@ -96,14 +96,14 @@ func downwardFiles(items []corev1.DownwardAPIVolumeFile, source string) []file {
 	return files
 }
 
-// mostCompared bounds the pairwise comparisons, since a client chooses how much
+// maxCompared bounds the pairwise comparisons, since a client chooses how much
 // there is of it.
-const mostCompared = 512
+const maxCompared = 512
 
 // overlaps compares each file with those before it.
 func (a *adviser) overlaps(files []file, message string) {
-	if len(files) > mostCompared {
-		files = files[:mostCompared]
+	if len(files) > maxCompared {
+		files = files[:maxCompared]
 	}
 	for i := range files {
 		f := file{strings.TrimRight(files[i].path, "/"), files[i].source}
@@ -112,7 +112,7 @@ func (a *adviser) overlaps(files []file, message string) {
 			continue
 		}
 		for _, earlier := range files[:i] {
-			if len(a.out) == mostWarnings {
+			if len(a.out) == maxWarnings {
 				return
 			}
 			if earlier.path != "" && (below(earlier.path, f.path) || below(f.path, earlier.path)) {

@@ -35,9 +35,9 @@ func WholeResources(s *corev1.PodSpec) (resources *corev1.ResourceRequirements, 
 	return nil, false
 }
 
-// Overrule puts the amounts of a pod as a whole in the place of those that its containers add
+// ApplyPodLevel puts the amounts of a pod as a whole in the place of those that its containers add
 // up to.
-func Overrule(sum, whole corev1.ResourceList) {
+func ApplyPodLevel(sum, whole corev1.ResourceList) {
 	for name, q := range whole {
 		if ofWholePod(name, true) {
 			sum[name] = q.DeepCopy()
@@ -97,7 +97,7 @@ func defaultHugePages(s *corev1.PodSpec) {
 func PodRequests(s *corev1.PodSpec) corev1.ResourceList {
 	sum := containerRequests(s)
 	if s.Resources != nil {
-		Overrule(sum, s.Resources.Requests)
+		ApplyPodLevel(sum, s.Resources.Requests)
 	}
 	addUp(sum, s.Overhead)
 	return sum

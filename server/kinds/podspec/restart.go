@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	mostRestartRules  = 20
-	mostExitCodes     = 255
+	maxRestartRules   = 20
+	maxExitCodes      = 255
 	policyWithoutNone = "must specify restartPolicy when restart rules are used"
 )
 
@@ -41,8 +41,8 @@ func (c *checker) restartRules(ctr *corev1.Container, p *field.Path) {
 	} else if len(rules) > 0 {
 		c.required(p.Child("restartPolicy"), policyWithoutNone)
 	}
-	if len(rules) > mostRestartRules {
-		c.add(field.TooMany(p.Child("restartPolicyRules"), len(rules), mostRestartRules))
+	if len(rules) > maxRestartRules {
+		c.add(field.TooMany(p.Child("restartPolicyRules"), len(rules), maxRestartRules))
 	}
 	actions := restartActions[:1]
 	if c.o.AllowRestartAll {
@@ -57,8 +57,8 @@ func (c *checker) restartRules(ctr *corev1.Container, p *field.Path) {
 			continue
 		}
 		oneOf(c, at.Child("exitCodes"), "operator", codes.Operator, exitCodeOps)
-		if len(codes.Values) > mostExitCodes {
-			c.add(field.TooMany(at.Child("exitCodes").Child("values"), len(codes.Values), mostExitCodes))
+		if len(codes.Values) > maxExitCodes {
+			c.add(field.TooMany(at.Child("exitCodes").Child("values"), len(codes.Values), maxExitCodes))
 		}
 	}
 }

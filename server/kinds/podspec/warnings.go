@@ -48,22 +48,22 @@ type adviser struct {
 	gitRepo    bool // volumes with repositories work
 }
 
-const mostWarnings = 256
+const maxWarnings = 256
 
 func (a *adviser) add(text string) {
-	if len(a.out) < mostWarnings {
+	if len(a.out) < maxWarnings {
 		a.out = append(a.out, text)
 	}
 }
 
 func (a *adviser) warn(p *field.Path, text string) {
-	if len(a.out) < mostWarnings {
+	if len(a.out) < maxWarnings {
 		a.add(p.String() + ": " + text)
 	}
 }
 
 func (a *adviser) warnf(p *field.Path, format string, args ...any) {
-	if len(a.out) < mostWarnings {
+	if len(a.out) < maxWarnings {
 		a.warn(p, fmt.Sprintf(format, args...))
 	}
 }
@@ -123,7 +123,7 @@ func (a *adviser) lists(s *corev1.PodSpec) {
 // addresses warns of addresses that are not written in their canonical form.
 func (a *adviser) addresses(s *corev1.PodSpec) {
 	warn := func(p *field.Path, ip string) {
-		if len(a.out) < mostWarnings && rules.IsIP(ip) {
+		if len(a.out) < maxWarnings && rules.IsIP(ip) {
 			a.out = append(a.out, utilvalidation.GetWarningsForIP(p, ip)...)
 		}
 	}

@@ -29,14 +29,14 @@ func (a *adviser) ports(s *corev1.PodSpec) {
 			}
 			k := key{port.ContainerPort, port.Protocol}
 			for _, other := range all[k] {
-				if len(a.out) == mostWarnings {
+				if len(a.out) == maxWarnings {
 					return
 				}
 				if msg := portClash(port, other.port); msg != "" {
 					a.warnf(path(w, i), "%s port definition with %s", msg, path(other.w, other.i))
 				}
 			}
-			if len(all[k]) < mostCompared {
+			if len(all[k]) < maxCompared {
 				all[k] = append(all[k], declared{port, w, i})
 			}
 		}
@@ -72,7 +72,7 @@ func (a *adviser) portNames(s *corev1.PodSpec) {
 					}
 				})
 			}
-			if len(a.out) < mostWarnings {
+			if len(a.out) < maxWarnings {
 				other := path(first[name])
 				a.warnf(path(place{w, i}), "duplicate port name %q with %s, services and probes that select ports by name will use %s", name, other, other)
 			}

@@ -18,7 +18,7 @@ import (
 // PodDisruptionBudget has the rules for PodDisruptionBudgets.
 var PodDisruptionBudget = kinds.Typed[*policyv1.PodDisruptionBudget]{
 	ValidateName: path.ValidatePathSegmentName,
-	Meta:         &kinds.MetaRules{AnyFinalizer: true, Late: true},
+	Meta:         &kinds.MetaRules{AnyFinalizer: true, ValidateLast: true},
 	Counted:      func(b *policyv1.PodDisruptionBudget) []any { return []any{b.Spec} },
 	Validate: func(obj *policyv1.PodDisruptionBudget) field.ErrorList {
 		return validateBudget(&obj.Spec, false)

@@ -21,7 +21,7 @@ import (
 // checker checks one object. It compiles each expression once for new objects and once
 // for stored ones.
 type checker struct {
-	*rulebook
+	*validator
 	ctx      context.Context
 	compiled map[expression]*field.Error
 	bytes    int // of compiled expressions
@@ -36,14 +36,14 @@ type expression struct {
 	stored bool
 }
 
-func (b *rulebook) checker(ctx context.Context) *checker {
-	return &checker{rulebook: b, ctx: ctx, compiled: map[expression]*field.Error{}}
+func (b *validator) checker(ctx context.Context) *checker {
+	return &checker{validator: b, ctx: ctx, compiled: map[expression]*field.Error{}}
 }
 
 // selectors checks expressions that select devices. stored means that they were accepted
 // before, perhaps by a newer server.
 func (c *checker) selectors(list []resourceapi.DeviceSelector, p *field.Path, stored bool) field.ErrorList {
-	return each(c.rulebook, list, resourceapi.DeviceSelectorsMaxSize, p, func(s *resourceapi.DeviceSelector, p *field.Path) field.ErrorList {
+	return each(c.validator, list, resourceapi.DeviceSelectorsMaxSize, p, func(s *resourceapi.DeviceSelector, p *field.Path) field.ErrorList {
 		p = p.Child("cel")
 		if s.CEL == nil {
 			return field.ErrorList{field.Required(p, "")}
@@ -98,7 +98,7 @@ func (c *checker) compile(e expression) *field.Error {
 }
 
 // configuration checks the opaque parameters for a driver.
-func (b *rulebook) configuration(c *resourceapi.DeviceConfiguration, p *field.Path, stored bool) field.ErrorList {
+func (b *validator) configuration(c *resourceapi.DeviceConfiguration, p *field.Path, stored bool) field.ErrorList {
 	p = p.Child("opaque")
 	if c.Opaque == nil {
 		return field.ErrorList{field.Required(p, "")}
@@ -108,7 +108,7 @@ func (b *rulebook) configuration(c *resourceapi.DeviceConfiguration, p *field.Pa
 }
 
 // jsonObject checks opaque data. Stored data may be longer, because there was no limit once.
-func (b *rulebook) jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.ErrorList {
+func (b *validator) jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.ErrorList {
 	if len(data.Raw) == 0 {
 		return field.ErrorList{field.Required(p, "")}
 	}
@@ -131,7 +131,7 @@ func (b *rulebook) jsonObject(data runtime.RawExtension, p *field.Path, stored b
 }
 
 // driverName checks the name of a driver. A missing one has a second error before release 1.33.
-func (b *rulebook) driverName(name string, p *field.Path) field.ErrorList {
+func (b *validator) driverName(name string, p *field.Path) field.ErrorList {
 	if name == "" && b.later {
 		return field.ErrorList{field.Required(p, "")}
 	}
@@ -140,7 +140,7 @@ func (b *rulebook) driverName(name string, p *field.Path) field.ErrorList {
 
 // qualifiedName checks the name of an attribute or a capacity, which may have a domain.
 // Names with more parts are let pass: no device has one.
-func (b *rulebook) qualifiedName(name string, p *field.Path) field.ErrorList {
+func (b *validator) qualifiedName(name string, p *field.Path) field.ErrorList {
 	if name == "" && !b.later {
 		return field.ErrorList{field.Required(p, "name required")}
 	}
@@ -163,7 +163,7 @@ func (b *rulebook) qualifiedName(name string, p *field.Path) field.ErrorList {
 	return nil
 }
 
-func (b *rulebook) identifier(id string, p *field.Path) field.ErrorList {
+func (b *validator) identifier(id string, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(id) > resourceapi.DeviceMaxIDLength {
 		errs = append(errs, field.TooLong(p, "", resourceapi.DeviceMaxIDLength))
@@ -195,7 +195,7 @@ func poolName(name string, p *field.Path) field.ErrorList {
 
 // each checks all of a list, and how long it is where most is not negative. Items of a list that is too long are
 // checked only before release 1.33.
-func each[T any](b *rulebook, list []T, most int, p *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
+func each[T any](b *validator, list []T, most int, p *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	long := most >= 0 && len(list) > most
 	if long && b.later {
 		return field.ErrorList{field.TooMany(p, len(list), most)}
@@ -209,7 +209,7 @@ func each[T any](b *rulebook, list []T, most int, p *field.Path, check func(*T, 
 
 // set is each for a list with unique keys. child is the field of a key, which errors name before release
 // 1.33; "" if that is the item.
-func set[T any, K comparable](b *rulebook, list []T, most int, key func(*T) K, p *field.Path, child string, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
+func set[T any, K comparable](b *validator, list []T, most int, key func(*T) K, p *field.Path, child string, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	errs := each(b, list, most, p, check)
 	if b.later {
 		child = ""

@@ -19,7 +19,7 @@ import (
 )
 
 // resourceClaim returns the rules for ResourceClaims: their spec may not change.
-func (b *rulebook) resourceClaim() kinds.Strategy {
+func (b *validator) resourceClaim() kinds.Strategy {
 	var reset []string
 	if b.later {
 		reset = []string{"metadata"}
@@ -126,7 +126,7 @@ func stateOf(c *resourcev1beta1.ResourceClaim) string {
 }
 
 // defaultRequests fills in the number of requested devices. Before release 1.33 each request is an exact one.
-func (b *rulebook) defaultRequests(s *resourceapi.ResourceClaimSpec) {
+func (b *validator) defaultRequests(s *resourceapi.ResourceClaimSpec) {
 	for i := range s.Devices.Requests {
 		r := &s.Devices.Requests[i]
 		if r.Exactly != nil {
@@ -163,7 +163,7 @@ func defaultMode[T ~string](mode *T, count *int64) {
 }
 
 // fieldsOfRequests returns the fields of requests that depend on gates.
-func (b *rulebook) fieldsOfRequests() []fields[resourceapi.ResourceClaimSpec] {
+func (b *validator) fieldsOfRequests() []fields[resourceapi.ResourceClaimSpec] {
 	return []fields[resourceapi.ResourceClaimSpec]{
 		inRequests(b.prioritized, func(r *resourceapi.DeviceRequest) bool { return len(r.FirstAvailable) > 0 }, func(r *resourceapi.DeviceRequest) { r.FirstAvailable = nil }),
 		inRequests(b.taints, func(r *resourceapi.DeviceRequest) bool {
@@ -217,7 +217,7 @@ func inRequests(on bool, used func(*resourceapi.DeviceRequest) bool, drop func(*
 }
 
 // fieldsOfStatuses returns the fields of the status of a claim that depend on gates.
-func (b *rulebook) fieldsOfStatuses() []fields[resourceapi.ResourceClaim] {
+func (b *validator) fieldsOfStatuses() []fields[resourceapi.ResourceClaim] {
 	type result = resourceapi.DeviceRequestAllocationResult
 	results := func(c *resourceapi.ResourceClaim) []result {
 		if c.Status.Allocation == nil {
@@ -262,13 +262,13 @@ func (b *rulebook) fieldsOfStatuses() []fields[resourceapi.ResourceClaim] {
 // claim checks the requests of a claim. stored means that it was accepted before.
 func (c *checker) claim(d *resourceapi.DeviceClaim, p *field.Path, stored bool) field.ErrorList {
 	names := namesOf(d)
-	errs := set(c.rulebook, d.Requests, resourceapi.DeviceRequestsMaxSize, func(r *resourceapi.DeviceRequest) string { return r.Name }, p.Child("requests"), "name", func(r *resourceapi.DeviceRequest, p *field.Path) field.ErrorList {
+	errs := set(c.validator, d.Requests, resourceapi.DeviceRequestsMaxSize, func(r *resourceapi.DeviceRequest) string { return r.Name }, p.Child("requests"), "name", func(r *resourceapi.DeviceRequest, p *field.Path) field.ErrorList {
 		return c.request(r, p, stored)
 	})
-	errs = append(errs, each(c.rulebook, d.Constraints, resourceapi.DeviceConstraintsMaxSize, p.Child("constraints"), func(v *resourceapi.DeviceConstraint, p *field.Path) field.ErrorList {
+	errs = append(errs, each(c.validator, d.Constraints, resourceapi.DeviceConstraintsMaxSize, p.Child("constraints"), func(v *resourceapi.DeviceConstraint, p *field.Path) field.ErrorList {
 		return c.constraint(v, names, p)
 	})...)
-	return append(errs, each(c.rulebook, d.Config, resourceapi.DeviceConfigMaxSize, p.Child("config"), func(v *resourceapi.DeviceClaimConfiguration, p *field.Path) field.ErrorList {
+	return append(errs, each(c.validator, d.Config, resourceapi.DeviceConfigMaxSize, p.Child("config"), func(v *resourceapi.DeviceClaimConfiguration, p *field.Path) field.ErrorList {
 		return append(c.requestRefs(v.Requests, names, p.Child("requests")), c.configuration(&v.DeviceConfiguration, p, stored)...)
 	})...)
 }
@@ -281,7 +281,7 @@ func (c *checker) request(r *resourceapi.DeviceRequest, p *field.Path, stored bo
 	case alternatives && r.Exactly != nil:
 		return append(errs, field.Invalid(p, nil, one+", but multiple fields are set"))
 	case alternatives:
-		return append(errs, set(c.rulebook, r.FirstAvailable, resourceapi.FirstAvailableDeviceRequestMaxSize, func(s *resourceapi.DeviceSubRequest) string { return s.Name }, p.Child("firstAvailable"), "", func(s *resourceapi.DeviceSubRequest, p *field.Path) field.ErrorList {
+		return append(errs, set(c.validator, r.FirstAvailable, resourceapi.FirstAvailableDeviceRequestMaxSize, func(s *resourceapi.DeviceSubRequest) string { return s.Name }, p.Child("firstAvailable"), "", func(s *resourceapi.DeviceSubRequest, p *field.Path) field.ErrorList {
 			errs := rules.Label(s.Name, p.Child("name"))
 			return append(errs, c.exactly(&resourceapi.ExactDeviceRequest{
 				DeviceClassName: s.DeviceClassName, Selectors: s.Selectors, AllocationMode: s.AllocationMode, Count: s.Count, Tolerations: s.Tolerations,
@@ -344,14 +344,14 @@ func namesOf(d *resourceapi.DeviceClaim) requestNames {
 }
 
 // requestRefs checks a list of names of requests.
-func (b *rulebook) requestRefs(list []string, names requestNames, p *field.Path) field.ErrorList {
+func (b *validator) requestRefs(list []string, names requestNames, p *field.Path) field.ErrorList {
 	return set(b, list, resourceapi.DeviceRequestsMaxSize, func(name *string) string { return *name }, p, "", func(name *string, p *field.Path) field.ErrorList {
 		return b.requestRef(*name, names, p)
 	})
 }
 
 // requestRef checks a name of a request, which may have the name of a subrequest after a slash.
-func (b *rulebook) requestRef(name string, names requestNames, p *field.Path) field.ErrorList {
+func (b *validator) requestRef(name string, names requestNames, p *field.Path) field.ErrorList {
 	request, alternative, has := strings.Cut(name, "/")
 	if !b.later {
 		errs := rules.Label(name, p)

@@ -59,7 +59,7 @@ func dropDeallocated(s *resourceapi.ResourceClaimStatus, old *resourceapi.Alloca
 	}
 }
 
-func (b *rulebook) validateStatus(c, old *resourceapi.ResourceClaim) field.ErrorList {
+func (b *validator) validateStatus(c, old *resourceapi.ResourceClaim) field.ErrorList {
 	s, was, p := &c.Status, &old.Status, statusPath
 	errs := set(b, s.ReservedFor, resourceapi.ResourceClaimReservedForMaxSize, func(r *resourceapi.ResourceClaimConsumerReference) types.UID { return r.UID }, p.Child("reservedFor"), "uid", validateConsumer)
 	devices := allocated(s.Allocation)
@@ -108,7 +108,7 @@ func validateConsumer(r *resourceapi.ResourceClaimConsumerReference, p *field.Pa
 	return errs
 }
 
-func (b *rulebook) allocation(a *resourceapi.AllocationResult, names requestNames, p *field.Path) field.ErrorList {
+func (b *validator) allocation(a *resourceapi.AllocationResult, names requestNames, p *field.Path) field.ErrorList {
 	devices := p.Child("devices")
 	errs := each(b, a.Devices.Results, resourceapi.AllocationResultsMaxSize, devices.Child("results"), func(r *resourceapi.DeviceRequestAllocationResult, p *field.Path) field.ErrorList {
 		errs := b.requestRef(r.Request, names, p.Child("request"))
@@ -123,13 +123,13 @@ func (b *rulebook) allocation(a *resourceapi.AllocationResult, names requestName
 	return append(errs, rules.OptionalPtr(a.NodeSelector, p.Child("nodeSelector"), podspec.ValidateNodeSelector)...)
 }
 
-func (b *rulebook) allocatedConfig(c *resourceapi.DeviceAllocationConfiguration, names requestNames, p *field.Path) field.ErrorList {
+func (b *validator) allocatedConfig(c *resourceapi.DeviceAllocationConfiguration, names requestNames, p *field.Path) field.ErrorList {
 	errs := rules.RequiredOneOf(c.Source, p.Child("source"), resourceapi.AllocationConfigSourceClaim, resourceapi.AllocationConfigSourceClass)
 	errs = append(errs, b.requestRefs(c.Requests, names, p.Child("requests"))...)
 	return append(errs, b.configuration(&c.DeviceConfiguration, p, false)...)
 }
 
-func (b *rulebook) deviceName(driver, pool, name string, p *field.Path) field.ErrorList {
+func (b *validator) deviceName(driver, pool, name string, p *field.Path) field.ErrorList {
 	errs := b.driverName(driver, p.Child("driver"))
 	errs = append(errs, poolName(pool, p.Child("pool"))...)
 	return append(errs, rules.Label(name, p.Child("device"))...)
@@ -144,7 +144,7 @@ func validateShare(id string, p *field.Path) field.ErrorList {
 }
 
 // bindingConditions checks the conditions that a device waits for before a Pod is bound, and those that end the wait.
-func (b *rulebook) bindingConditions(wanted, failures []string, p *field.Path) field.ErrorList {
+func (b *validator) bindingConditions(wanted, failures []string, p *field.Path) field.ErrorList {
 	at, failed := p.Child("bindingConditions"), p.Child("bindingFailureConditions")
 	label := func(name *string, p *field.Path) field.ErrorList { return metavalidation.ValidateLabelName(*name, p) }
 	errs := each(b, wanted, resourceapi.BindingConditionsMaxSize, at, label)
@@ -160,7 +160,7 @@ func (b *rulebook) bindingConditions(wanted, failures []string, p *field.Path) f
 	return rules.InvalidIf(errs, len(failures) == 0 && len(wanted) > 0, failed, failures, "bindingFailureConditions are required to use bindingConditions")
 }
 
-func (b *rulebook) deviceStatusOf(s *resourceapi.AllocatedDeviceStatus, devices map[device]bool, p *field.Path) field.ErrorList {
+func (b *validator) deviceStatusOf(s *resourceapi.AllocatedDeviceStatus, devices map[device]bool, p *field.Path) field.ErrorList {
 	name := statusOf(s)
 	errs := b.deviceName(s.Driver, s.Pool, s.Device, p)
 	errs = append(errs, rules.Optional(s.ShareID, p.Child("shareID"), validateShare)...)
@@ -175,7 +175,7 @@ func (b *rulebook) deviceStatusOf(s *resourceapi.AllocatedDeviceStatus, devices 
 	return append(errs, rules.OptionalPtr(s.NetworkData, p.Child("networkData"), b.network)...)
 }
 
-func (b *rulebook) network(n *resourceapi.NetworkDeviceData, p *field.Path) field.ErrorList {
+func (b *validator) network(n *resourceapi.NetworkDeviceData, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(n.InterfaceName) > maxInterfaceName {
 		errs = append(errs, field.TooLong(p.Child("interfaceName"), "", maxInterfaceName))

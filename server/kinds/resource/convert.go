@@ -103,7 +103,7 @@ func convert(different kinds.Different, to, from reflect.Value) {
 func stored[T any, P interface {
 	*T
 	kinds.Object
-}](b *rulebook, s kinds.Strategy) kinds.Strategy {
+}](b *validator, s kinds.Strategy) kinds.Strategy {
 	if b.later {
 		return kinds.Through[T, P](Different, s)
 	}

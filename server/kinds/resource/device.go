@@ -38,7 +38,7 @@ func hasLists(d *resourceapi.Device) bool {
 	return false
 }
 
-func (b *rulebook) device(d, old *resourceapi.Device, chosen bool, p *field.Path) field.ErrorList {
+func (b *validator) device(d, old *resourceapi.Device, chosen bool, p *field.Path) field.ErrorList {
 	errs := rules.Label(d.Name, p.Child("name"))
 	count := func() {
 		const most = resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice
@@ -102,12 +102,12 @@ func valuesOf(d *resourceapi.Device) int {
 	return n
 }
 
-func (b *rulebook) qualifiedNameOf(name resourceapi.QualifiedName, p *field.Path) field.ErrorList {
+func (b *validator) qualifiedNameOf(name resourceapi.QualifiedName, p *field.Path) field.ErrorList {
 	return b.qualifiedName(string(name), p)
 }
 
 // members checks a map in the order of its keys. Errors of keys name the map, and before release 1.33 the key.
-func members[K ~string, V any](b *rulebook, m map[K]V, p *field.Path, key func(K, *field.Path) field.ErrorList, value func(*V, *field.Path) field.ErrorList) field.ErrorList {
+func members[K ~string, V any](b *validator, m map[K]V, p *field.Path, key func(K, *field.Path) field.ErrorList, value func(*V, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		at, v := p.Key(shortened(string(name))), m[name]
@@ -122,7 +122,7 @@ func members[K ~string, V any](b *rulebook, m map[K]V, p *field.Path, key func(K
 }
 
 // counters checks a set of counters.
-func (b *rulebook) counters(name string, counters map[string]resourceapi.Counter, most int, p *field.Path, child string) field.ErrorList {
+func (b *validator) counters(name string, counters map[string]resourceapi.Counter, most int, p *field.Path, child string) field.ErrorList {
 	errs := rules.RequiredThen(name, p.Child(child), "", rules.Label)
 	switch p := p.Child("counters"); {
 	case len(counters) == 0:
@@ -175,7 +175,7 @@ var versions = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
-func (b *rulebook) attribute(a *resourceapi.DeviceAttribute, p *field.Path) field.ErrorList {
+func (b *validator) attribute(a *resourceapi.DeviceAttribute, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	values := 0
 	for _, given := range []bool{a.BoolValue != nil, a.IntValue != nil, a.StringValue != nil, a.VersionValue != nil} {

@@ -29,7 +29,7 @@ var (
 )
 
 // deviceClass returns the rules for DeviceClasses.
-func (b *rulebook) deviceClass() kinds.Strategy {
+func (b *validator) deviceClass() kinds.Strategy {
 	return kinds.Typed[*resourceapi.DeviceClass]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, LongName: b.later},
@@ -74,7 +74,7 @@ func (c *checker) class(s, old *resourceapi.DeviceClassSpec) field.ErrorList {
 	if !sameSelectors {
 		errs = c.selectors(s.Selectors, specPath.Child("selectors"), false)
 	}
-	errs = append(errs, each(c.rulebook, s.Config, resourceapi.DeviceConfigMaxSize, specPath.Child("config"), func(v *resourceapi.DeviceClassConfiguration, p *field.Path) field.ErrorList {
+	errs = append(errs, each(c.validator, s.Config, resourceapi.DeviceConfigMaxSize, specPath.Child("config"), func(v *resourceapi.DeviceClassConfiguration, p *field.Path) field.ErrorList {
 		return c.configuration(&v.DeviceConfiguration, p, sameConfig)
 	})...)
 	if name := s.ExtendedResourceName; name != nil && !podspec.IsExtendedResource(corev1.ResourceName(*name)) {

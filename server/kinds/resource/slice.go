@@ -19,7 +19,7 @@ import (
 )
 
 // resourceSlice returns the rules for ResourceSlices.
-func (b *rulebook) resourceSlice() kinds.Strategy {
+func (b *validator) resourceSlice() kinds.Strategy {
 	gated := b.fieldsOfDevices()
 	return kinds.Typed[*resourceapi.ResourceSlice]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
@@ -56,7 +56,7 @@ func (b *rulebook) resourceSlice() kinds.Strategy {
 }
 
 // fieldsOfDevices returns the fields of slices that depend on gates.
-func (b *rulebook) fieldsOfDevices() []fields[resourceapi.ResourceSliceSpec] {
+func (b *validator) fieldsOfDevices() []fields[resourceapi.ResourceSliceSpec] {
 	// in are fields of each device.
 	in := func(on bool, used func(*resourceapi.Device) bool, drop func(*resourceapi.Device)) fields[resourceapi.ResourceSliceSpec] {
 		return fields[resourceapi.ResourceSliceSpec]{on, func(s *resourceapi.ResourceSliceSpec) bool {
@@ -131,7 +131,7 @@ var ResourceSliceColumns = columns.Of(
 )
 
 // validateSlice checks a slice that replaces old, which is nil for a new one.
-func (b *rulebook) validateSlice(s, old *resourceapi.ResourceSliceSpec) field.ErrorList {
+func (b *validator) validateSlice(s, old *resourceapi.ResourceSliceSpec) field.ErrorList {
 	pool := specPath.Child("pool")
 	errs := b.driverName(s.Driver, specPath.Child("driver"))
 	errs = append(errs, poolName(s.Pool.Name, pool.Child("name"))...)

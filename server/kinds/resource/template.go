@@ -16,7 +16,7 @@ import (
 )
 
 // resourceClaimTemplate returns the rules for ResourceClaimTemplates.
-func (b *rulebook) resourceClaimTemplate() kinds.Strategy {
+func (b *validator) resourceClaimTemplate() kinds.Strategy {
 	s := kinds.Typed[*resourceapi.ResourceClaimTemplate]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,

@@ -189,8 +189,8 @@ func ServiceLabel(v string, path *field.Path) field.ErrorList {
 
 // Addresses checks addresses and networks of fields that predate the strict rule.
 type Addresses struct {
-	Strict bool           // refuse forms that programs read differently
-	Kept   *Among[string] // texts of the old object, which it may keep; nil: none
+	Strict bool                // refuse forms that programs read differently
+	Kept   *Membership[string] // texts of the old object, which it may keep; nil: none
 }
 
 // IP checks an address.
@@ -278,13 +278,13 @@ func (s Seen[T]) Again(value T) bool {
 	return false
 }
 
-// Enough errors are more than an answer contains about one object: checks of all pairs of a list's items stop
+// MaxErrors errors are more than an answer contains about one object: checks of all pairs of a list's items stop
 // there.
-const Enough = 10_000
+const MaxErrors = 10_000
 
-// Among finds values in a list whose length a client chose: each search costs the same,
+// Membership finds values in a list whose length a client chose: each search costs the same,
 // however long the list is.
-type Among[T comparable] struct {
+type Membership[T comparable] struct {
 	list []T
 	set  map[T]struct{} // of a long list, made at the first search
 }
@@ -292,11 +292,11 @@ type Among[T comparable] struct {
 // few is the number of values up to which a linear search is faster than making a set.
 const few = 16
 
-// In makes an Among of a list, which must stay as it is.
-func In[T comparable](list []T) *Among[T] { return &Among[T]{list: list} }
+// In makes a Membership of a list, which must stay as it is.
+func In[T comparable](list []T) *Membership[T] { return &Membership[T]{list: list} }
 
 // Has reports whether the list has a value.
-func (a *Among[T]) Has(value T) bool {
+func (a *Membership[T]) Has(value T) bool {
 	if len(a.list) <= few {
 		return slices.Contains(a.list, value)
 	}

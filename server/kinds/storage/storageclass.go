@@ -147,7 +147,7 @@ func validateTopologies(terms []corev1.TopologySelectorTerm, p *field.Path) fiel
 			return append(errs, field.InternalError(at, err))
 		}
 		for range seen[string(text)] {
-			if len(errs) > rules.Enough {
+			if len(errs) > rules.MaxErrors {
 				return errs
 			}
 			errs = append(errs, field.Duplicate(at, ""))

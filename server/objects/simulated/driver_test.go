@@ -30,7 +30,7 @@ type driver struct {
 	cut    *commit // the last commit that ended with ErrUncertain
 
 	era     int // how many failovers it knows of
-	returns sqlstore.Returns
+	returns sqlstore.Rewinds
 	noticed bool // and the feed has no hint of it yet
 	notice  chan struct{}
 }
@@ -195,13 +195,13 @@ func (d *driver) look() {
 	last := d.world.breaks[len(d.world.breaks)-1]
 	d.era = len(d.world.breaks)
 	d.returns.Count++
-	d.returns.Last = sqlstore.Return{Reason: "a standby was promoted", Found: last.found, GoesOn: last.goesOn}
+	d.returns.Last = sqlstore.Rewind{Reason: "a standby was promoted", Found: last.found, ContinuesAt: last.goesOn}
 	d.noticed = true
 }
 
-func (d *driver) Returned() int64           { return d.returns.Count }
-func (d *driver) Returns() sqlstore.Returns { return d.returns }
-func (d *driver) Noticed() <-chan struct{}  { return d.notice }
+func (d *driver) RewindCount() int64             { return d.returns.Count }
+func (d *driver) Rewinds() sqlstore.Rewinds      { return d.returns }
+func (d *driver) RewindNotices() <-chan struct{} { return d.notice }
 
 // release answers a call: nil gives its result.
 func (w *world) release(c *call, err error) {

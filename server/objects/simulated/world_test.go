@@ -172,7 +172,7 @@ func (w *world) start(number, life int) *server {
 		var loops sync.WaitGroup
 		loops.Go(func() { s.failed = s.store.Run(ctx, from, sink{s.cache, s.driver}) })
 		loops.Go(func() { s.store.Lead(ctx, "job", s.job(w)) })
-		loops.Go(func() { _ = s.cache.Recall(ctx, s.store) }) // where it fails, watches read the table
+		loops.Go(func() { _ = s.cache.Backfill(ctx, s.store) }) // where it fails, watches read the table
 		loops.Wait()
 	}()
 	return s

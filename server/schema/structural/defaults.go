@@ -132,7 +132,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 		if err := objectmeta.Coerce(nil, obj, at.resource, true, false); err != nil {
 			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", err))}
 		} else if wrong := validateMeta(d.ctx, d.release, nil, obj, at.resource, true); len(wrong) > 0 {
-			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", rules.Together(wrong)))}
+			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", rules.Aggregate(wrong)))}
 		}
 	} else {
 		if d.pruned {

@@ -31,7 +31,7 @@ import (
 type Job struct {
 	Source  foreign.Source
 	Options transfer.Options
-	Keys    sqlstore.Sealer // how values are stored; sqlstore.Unsealed{} for as they are
+	Keys    sqlstore.Sealer // how values are stored; sqlstore.NoEncryption{} for as they are
 	// SkipUndecodable leaves out values that cannot be read, instead of ending there.
 	SkipUndecodable bool
 	// Spool is the path of the spool without its ends; "" tries everything and keeps nothing.
@@ -72,7 +72,7 @@ func (j *Job) Read(ctx context.Context) (*Spooled, error) {
 	if found := j.Finished(); found != nil {
 		return found, nil
 	}
-	if err := sqlstore.CheckRoom(j.Source.Revision()); err != nil {
+	if err := sqlstore.CheckHeadroom(j.Source.Revision()); err != nil {
 		return nil, fmt.Errorf("the source: %w", err)
 	}
 	in := &intake{Job: j, reader: transfer.NewReader(j.Options), holders: map[sqlstore.Key]string{}}
@@ -118,7 +118,7 @@ func (in *intake) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if out.Fate == transfer.Taken {
+		if out.Disposition == transfer.Taken {
 			if err := in.keep(ctx, &out); err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func service(name string, revision int64, port int) foreign.Entry {
 }
 
 func job(t *testing.T, entries ...foreign.Entry) *intake.Job {
-	return &intake.Job{Source: foreigntest.New(50, entries...), Keys: sqlstore.Unsealed{}, Options: transfer.Options{}, Spool: filepath.Join(t.TempDir(), "import")}
+	return &intake.Job{Source: foreigntest.New(50, entries...), Keys: sqlstore.NoEncryption{}, Options: transfer.Options{}, Spool: filepath.Join(t.TempDir(), "import")}
 }
 
 func content(t *testing.T, d sqlstore.Driver) (list []string) {

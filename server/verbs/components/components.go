@@ -89,7 +89,7 @@ func Handler(others ...Component) verbs.Special {
 			for _, component := range all {
 				if component.Name == c.Info.Name {
 					status := ask(c.Context(), component)
-					return h.Answers.Made(&c.Request, form, http.StatusOK, []kinds.Object{status}, status)
+					return h.Answers.Generated(&c.Request, form, http.StatusOK, []kinds.Object{status}, status)
 				}
 			}
 			if c.Resource.Release.Has(release.BadRequests) {
@@ -102,7 +102,7 @@ func Handler(others ...Component) verbs.Special {
 			return err
 		}
 		rows, whole := many(probeAll(c.Context(), wanted))
-		return h.Answers.Made(&c.Request, form, http.StatusOK, rows, whole)
+		return h.Answers.Generated(&c.Request, form, http.StatusOK, rows, whole)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// mostFields is the maximum number of changed fields for one write.
-const mostFields = 50
+// maxFields is the maximum number of changed fields for one write.
+const maxFields = 50
 
 // lightBytes is the size up to which objects do not pass the gate.
 const lightBytes = 32 << 10
@@ -31,7 +31,7 @@ func (o *object) describe(ctx context.Context, w, before *objects.Write, content
 		return nil, err
 	}
 	r := o.bare(w)
-	if before != nil && !w.Made() && before.Item.Created == w.Item.Created {
+	if before != nil && !w.Created() && before.Item.Created == w.Item.Created {
 		r.Previous = number(before.Item.Revision)
 	} else {
 		before = nil
@@ -58,7 +58,7 @@ func (o *object) bare(w *objects.Write) *history.Revision {
 	switch {
 	case w.Deleted:
 		r.Change = history.Deleted
-	case w.Made():
+	case w.Created():
 		r.Change = history.Created
 	}
 	if w.Superseded != 0 {
@@ -87,7 +87,7 @@ func (o *object) examine(ctx context.Context, r *history.Revision, w, before *ob
 	notes := shown.GetAnnotations()
 	r.User = notes[history.UserAnnotation]
 	after := history.Entries(tree)
-	if w.Made() {
+	if w.Created() {
 		for i := 0; r.User == "" && i < len(makerAnnotations); i++ {
 			r.User = notes[makerAnnotations[i]]
 		}
@@ -106,7 +106,7 @@ func (o *object) examine(ctx context.Context, r *history.Revision, w, before *ob
 	if err != nil {
 		return err
 	}
-	fields, more, err := history.Compare(ctx, o.schema(tree), old, tree, mostFields)
+	fields, more, err := history.Compare(ctx, o.schema(tree), old, tree, maxFields)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // Limits of a Difference: changes, bytes of one value, and bytes of all values.
 const (
-	mostChanges = 1000
+	maxChanges  = 1000
 	valueBytes  = 64 << 10
 	valuesBytes = 1 << 20
 )
@@ -72,7 +72,7 @@ func (o *object) compared(ctx context.Context, to *state, since *history.State) 
 		return o.at(ctx, *since, alone)
 	case to.before != nil:
 		return &state{revision: to.before.Item.Revision, write: to.before}, nil
-	case to.write.Made():
+	case to.write.Created():
 		return &state{revision: to.write.Item.Revision - 1}, nil
 	case o.closed:
 		return nil, o.earlier()
@@ -112,7 +112,7 @@ func (o *object) difference(ctx context.Context, from, to *state) (*history.Diff
 		d.Changes = append(d.Changes, history.Change{Op: history.Remove})
 		return d, nil
 	}
-	fields, more, err := history.Compare(ctx, o.schema(after), before, after, mostChanges)
+	fields, more, err := history.Compare(ctx, o.schema(after), before, after, maxChanges)
 	d.Truncated = more
 	if err == nil {
 		err = o.values(d, fields, before, after)

@@ -86,7 +86,7 @@ func (t *handlers) get(h *verbs.Handler, c *verbs.Call) error {
 		return err
 	}
 	r.SetGroupVersionKind(c.Resource.GVK())
-	return h.Answers.Made(&c.Request, form, http.StatusOK, []kinds.Object{r}, r)
+	return h.Answers.Generated(&c.Request, form, http.StatusOK, []kinds.Object{r}, r)
 }
 
 // moment returns the revision at a time.
@@ -106,5 +106,5 @@ func (t *handlers) moment(h *verbs.Handler, c *verbs.Call) error {
 	if written, ok := h.Objects.WrittenAt(ctx, revision); ok {
 		m.WrittenAt = &metav1.MicroTime{Time: written}
 	}
-	return h.Answers.Made(&c.Request, form, http.StatusOK, []kinds.Object{m}, m)
+	return h.Answers.Generated(&c.Request, form, http.StatusOK, []kinds.Object{m}, m)
 }

@@ -20,7 +20,7 @@ func (o *object) within() string {
 // belonged to another user, and rights in a namespace are rights in the current one. A user that may get such objects
 // in all namespaces sees them; the authorizer decides that once, and only if there is such a state.
 func (o *object) ofThisNamespace(writes []objects.Write) ([]objects.Write, error) {
-	made := o.h.Objects.NamespaceMade(o.within())
+	made := o.h.Objects.NamespaceCreated(o.within())
 	for i := range writes {
 		w := &writes[i]
 		if held := !w.Deleted && (w.Superseded == 0 || w.Superseded > made); held || w.Item.Revision > made {
@@ -42,7 +42,7 @@ func (o *object) askEverywhere() error {
 	if o.asked {
 		return nil
 	}
-	everywhere, err := o.h.Everywhere(o.c, o.place.Resource, "get", o.place.Name)
+	everywhere, err := o.h.AllNamespaces(o.c, o.place.Resource, "get", o.place.Name)
 	if err == nil {
 		o.asked, o.closed = true, !everywhere
 	}
@@ -52,7 +52,7 @@ func (o *object) askEverywhere() error {
 // before reports whether a revision, 0 for no state, precedes the namespace, for users that may not see such
 // states. They must not learn whether such an object existed either, so the answer is the same for all names.
 func (o *object) before(revision int64) (bool, error) {
-	if revision == 0 || revision >= o.h.Objects.NamespaceMade(o.within()) {
+	if revision == 0 || revision >= o.h.Objects.NamespaceCreated(o.within()) {
 		return false, nil
 	}
 	err := o.askEverywhere()

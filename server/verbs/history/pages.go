@@ -19,7 +19,7 @@ import (
 // Limits of a page: revisions, revisions by default, bytes read from the table, and bytes of objects in the
 // answer. The last write of a page may exceed them.
 const (
-	mostRevisions  = 100
+	maxRevisions   = 100
 	usualRevisions = 50
 	readBytes      = 16 << 20
 	contentBytes   = 4 << 20
@@ -75,7 +75,7 @@ func (t *handlers) list(h *verbs.Handler, c *verbs.Call) error {
 	}
 	p := &page{object: o, limit: usualRevisions, content: flag(c, "content")}
 	if options.Limit > 0 {
-		p.limit = int(min(options.Limit, mostRevisions))
+		p.limit = int(min(options.Limit, maxRevisions))
 	}
 	if err := p.bounds(c.R.Context(), options.Continue); err != nil {
 		return err
@@ -236,5 +236,5 @@ func (p *page) answer(form codecs.Form) error {
 	for i := range list.Items {
 		rows[i] = &list.Items[i]
 	}
-	return p.h.Answers.Made(&p.c.Request, form, http.StatusOK, rows, list)
+	return p.h.Answers.Generated(&p.c.Request, form, http.StatusOK, rows, list)
 }

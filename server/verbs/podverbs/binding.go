@@ -113,7 +113,7 @@ func isSame(pod *corev1.Pod, b *corev1.Binding, dry bool) error {
 	if dry { // a stock server checks it before it has read the key from etcd
 		root = ""
 	}
-	return writes.OtherObject(apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(
+	return writes.PreconditionFailed(apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(
 		"StorageError: invalid object, Code: 4, Key: "+root+"/pods/"+pod.Namespace+"/"+pod.Name+
 			", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "+differs)))
 }

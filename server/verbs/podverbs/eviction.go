@@ -108,7 +108,7 @@ func (e *evicting) run() error {
 				return err
 			}
 			// The pod changed, or another one has its name now, and may need a budget.
-			if err := contention.Rest(e.c.Context(), try); err != nil {
+			if err := contention.Backoff(e.c.Context(), try); err != nil {
 				return err
 			}
 			continue

@@ -25,14 +25,14 @@ func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 			r.Out.URL = to
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
-			relay.Strip(r.Out.Header, nil)
+			relay.StripRequest(r.Out.Header, nil)
 		},
 		// A pod must not decide which other sites may read the answer.
 		ModifyResponse: func(r *http.Response) error {
 			for _, name := range []string{"Credentials", "Headers", "Methods", "Origin"} {
 				r.Header.Del("Access-Control-Allow-" + name)
 			}
-			relay.Disown(r.Header)
+			relay.StripResponse(r.Header)
 			return nil
 		},
 		FlushInterval: -1,

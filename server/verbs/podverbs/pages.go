@@ -28,7 +28,7 @@ const (
 )
 
 func newPageGate() *fair.Gate {
-	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Room: pagesOfAll * pageWeight, Share: pagesOfUser * pageWeight})
+	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Weight: pagesOfAll * pageWeight, KeyWeight: pagesOfUser * pageWeight})
 }
 
 // pages rewrites links of pages, so that they lead to the path of a proxy.

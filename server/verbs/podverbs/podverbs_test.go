@@ -246,7 +246,7 @@ func TestEvictionWithinBudget(t *testing.T) {
 func TestEvictionBehind(t *testing.T) {
 	memory := storetest.NewMemory()
 	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory, sqlstore.Config{}), servertest.Idle)
-	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.Deaf{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
+	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.WithoutHints{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
 	for _, name := range []string{"a", "b"} {
 		first.pod(name, `, "nodeName": "n"`)
 	}
@@ -272,7 +272,7 @@ func TestEvictionBehind(t *testing.T) {
 func TestLogsBehind(t *testing.T) {
 	memory := storetest.NewMemory()
 	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory, sqlstore.Config{}), servertest.Idle)
-	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.Deaf{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
+	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.WithoutHints{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
 	first.pod("a", "")
 	second.get("a") // and waits for all writes so far
 	logs := func() (code int) {

@@ -157,7 +157,7 @@ func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOpti
 		return nil, err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	writes.Wipe(obj)
+	writes.ResetServerFields(obj)
 	if err := c.MatchNamespace(obj); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	writes.Wipe(review)
+	writes.ResetServerFields(review)
 	if err := c.MatchNamespace(review); err != nil {
 		return err
 	}

@@ -29,10 +29,10 @@ type base struct {
 
 const (
 	firstWait = time.Second
-	mostWait  = 5 * time.Minute
+	maxWait   = 5 * time.Minute
 	pruneFor  = time.Minute // how often to look for old files
 	baseRests = 3           // times as long as it reads and writes
-	mostRest  = 200 * time.Millisecond
+	maxRest   = 200 * time.Millisecond
 )
 
 // need records that a run has no base.
@@ -108,7 +108,7 @@ func (s *session) took(ctx context.Context, err error) {
 	}
 	var compacted *sqlstore.CompactedError
 	b.hurry = errors.As(err, &compacted)
-	b.again, b.wait1 = time.Now().Add(b.wait1), min(2*b.wait1, mostWait)
+	b.again, b.wait1 = time.Now().Add(b.wait1), min(2*b.wait1, maxWait)
 	s.tally.failBase(err)
 	s.cfg.Log.Error("no base could be taken for the backup; it will be tried again", "error", err, "in", b.wait1/2)
 }
@@ -119,7 +119,7 @@ func (s *session) takeBase(ctx context.Context, run int, hurry bool) error {
 	began := time.Now()
 	opt := archive.Options{Progress: func(int64, int64) {
 		if !hurry {
-			sqlstore.Sleep(ctx, min(baseRests*time.Since(began), mostRest))
+			sqlstore.Sleep(ctx, min(baseRests*time.Since(began), maxRest))
 		}
 		began = time.Now()
 	}}

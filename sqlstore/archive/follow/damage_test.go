@@ -255,7 +255,7 @@ func TestMissingPart(t *testing.T) {
 // TestPile: whatever does not fit into memory, the newest row of each key comes out, in
 // the order of keys.
 func TestPile(t *testing.T) {
-	p := &pile{dir: t.TempDir()}
+	p := &externalSort{dir: t.TempDir()}
 	defer p.close()
 	value := make([]byte, 100_000)
 	want := map[sqlstore.Key]int64{}

@@ -53,7 +53,7 @@ func (c Config) withDefaults() Config {
 // Follower writes the commits of a database to a folder.
 type Follower struct {
 	cfg    Config
-	tally  tally
+	tally  statsCollector
 	seen   bool // the folder existed before: it is not created again
 	source identity
 	clock  steady
@@ -211,7 +211,7 @@ func (s *session) close() error {
 
 const (
 	leastPage = 8
-	mostPage  = 64
+	maxPage   = 64
 	aimPage   = 1 << 20 // bytes of values that are read at once, about
 )
 
@@ -275,7 +275,7 @@ func (s *session) take(changes []sqlstore.Change, head int64, at time.Time) erro
 			return err
 		}
 	}
-	if s.page = min(2*s.page, mostPage); bytes > 2*aimPage {
+	if s.page = min(2*s.page, maxPage); bytes > 2*aimPage {
 		s.page = leastPage
 	}
 	return nil

@@ -33,7 +33,7 @@ const (
 	magic      = "RLF1"
 	headSize   = 48
 	longest    = 64 << 20 // most bytes of a frame, packed and unpacked
-	mostRows   = 1 << 20  // of a frame
+	maxRows    = 1 << 20  // of a frame
 	longHeader = 4096     // more than the first line of a segment has
 )
 
@@ -155,7 +155,7 @@ func decodeHead(b []byte) (h frameHead, err error) {
 		first: int64(order.Uint64(b[20:])), at: int64(order.Uint64(b[28:])), earliest: int64(order.Uint64(b[36:])),
 	}
 	rows := h.kind == kindRows
-	if rows != (h.count > 0) || rows != (h.packed > 0) || h.packed > longest || h.size > longest || h.count > mostRows || h.first <= 0 || h.kind == 0 || h.kind > kindEnd {
+	if rows != (h.count > 0) || rows != (h.packed > 0) || h.packed > longest || h.size > longest || h.count > maxRows || h.first <= 0 || h.kind == 0 || h.kind > kindEnd {
 		return h, fmt.Errorf("%w: a frame cannot be so", ErrDamaged)
 	}
 	return h, nil

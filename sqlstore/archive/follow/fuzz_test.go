@@ -28,7 +28,7 @@ func FuzzSegment(f *testing.F) {
 	f.Add(whole)
 	f.Add(whole[:len(whole)/2])
 	f.Add([]byte(`{"format":"rowlock-log","version":1,"run":1,"first":1}` + "\n"))
-	f.Add(append(bytes.Clone(whole), frameHead{kind: kindRows, packed: longest, size: longest, count: mostRows, first: 1}.encode()...))
+	f.Add(append(bytes.Clone(whole), frameHead{kind: kindRows, packed: longest, size: longest, count: maxRows, first: 1}.encode()...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -77,7 +77,7 @@ func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Re
 			err = e
 		}
 	}()
-	pile := &pile{dir: dir}
+	pile := &externalSort{dir: dir}
 	defer pile.close()
 	files := p.reading(opt.Progress)
 	if r.Commits, err = p.read(ctx, pile, files); err != nil {
@@ -98,8 +98,8 @@ func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Re
 	return r, err
 }
 
-// read takes the commits of a plan onto a pile. All that it reads is checked.
-func (p *Plan) read(ctx context.Context, pile *pile, files *reading) (commits int64, err error) {
+// read takes the commits of a plan into an externalSort. All that it reads is checked.
+func (p *Plan) read(ctx context.Context, pile *externalSort, files *reading) (commits int64, err error) {
 	unpack, err := newUnpacker()
 	if err != nil {
 		return 0, err
@@ -194,13 +194,13 @@ func counted(rows iter.Seq2[sqlstore.Row, error], n *int64) iter.Seq2[sqlstore.R
 	}
 }
 
-// live returns the objects of a base, replaced by those on a pile.
-func live(base iter.Seq2[sqlstore.Row, error], pile *pile) iter.Seq2[sqlstore.Row, error] {
+// live returns the objects of a base, replaced by those of an externalSort.
+func live(base iter.Seq2[sqlstore.Row, error], pile *externalSort) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
 		newer, stop := iter.Pull2(pile.rows)
 		defer stop()
 		n, err, more := newer()
-		// put yields the objects on the pile before a key.
+		// put yields the objects of the externalSort before a key.
 		put := func(before *sqlstore.Key) bool {
 			for more && err == nil && (before == nil || n.Key.Compare(*before) < 0) {
 				if !n.Deleted && !yield(n, nil) {

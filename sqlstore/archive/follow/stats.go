@@ -20,35 +20,39 @@ type Stats struct {
 	BaseError string        // why the newest base could not be taken, until one is
 }
 
-// tally gathers Stats.
-type tally struct {
+// statsCollector gathers Stats.
+type statsCollector struct {
 	mu    sync.Mutex
 	s     Stats
 	since time.Time // when it caught up last, or began
 }
 
-func (t *tally) do(fn func(*Stats)) {
+func (t *statsCollector) do(fn func(*Stats)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fn(&t.s)
 }
 
-func (t *tally) active(on bool) {
+func (t *statsCollector) active(on bool) {
 	t.do(func(s *Stats) { s.Active, t.since = on, time.Now() })
 }
-func (t *tally) saw(head int64) { t.do(func(s *Stats) { s.Head = head }) }
-func (t *tally) wrote(n int)    { t.do(func(s *Stats) { s.Bytes += int64(n); s.Synced = time.Now() }) }
-func (t *tally) based()         { t.do(func(s *Stats) { s.Bases, s.BaseError = s.Bases+1, "" }) }
-func (t *tally) gap()           { t.do(func(s *Stats) { s.Gaps++ }) }
-func (t *tally) fail(err error) { t.do(func(s *Stats) { s.Failures++; s.LastError = err.Error() }) }
-func (t *tally) failBase(err error) {
+func (t *statsCollector) saw(head int64) { t.do(func(s *Stats) { s.Head = head }) }
+func (t *statsCollector) wrote(n int) {
+	t.do(func(s *Stats) { s.Bytes += int64(n); s.Synced = time.Now() })
+}
+func (t *statsCollector) based() { t.do(func(s *Stats) { s.Bases, s.BaseError = s.Bases+1, "" }) }
+func (t *statsCollector) gap()   { t.do(func(s *Stats) { s.Gaps++ }) }
+func (t *statsCollector) fail(err error) {
+	t.do(func(s *Stats) { s.Failures++; s.LastError = err.Error() })
+}
+func (t *statsCollector) failBase(err error) {
 	t.do(func(s *Stats) { s.Failures++; s.BaseError = err.Error() })
 }
-func (t *tally) caught(revision int64) {
+func (t *statsCollector) caught(revision int64) {
 	t.do(func(s *Stats) { s.Revision, s.LastError, t.since = revision, "", time.Now() })
 }
 
-func (t *tally) stats() Stats {
+func (t *statsCollector) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.s

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrGone: the folder or the segment that is written to is not where it was.
-var errGone = errors.New("is gone, or another than was opened")
+var errReplaced = errors.New("is gone, or another than was opened")
 
 // writer appends to the newest segment of a folder.
 type writer struct {
@@ -193,7 +193,7 @@ func (w *writer) kept() error {
 	}
 	now, err := os.Stat(w.path)
 	if err != nil || !os.SameFile(opened, now) {
-		return fmt.Errorf("%s %w", w.path, errGone)
+		return fmt.Errorf("%s %w", w.path, errReplaced)
 	}
 	return nil
 }

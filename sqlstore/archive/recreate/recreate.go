@@ -10,7 +10,7 @@ var filled = []string{"resourceVersion", "uid", "creationTimestamp", "generation
 // sets, and references by UID to others or itself. Owners, finalizers and the status stay.
 func Object(resource string, object map[string]any) {
 	Metadata(object)
-	Untie(resource, object)
+	RemoveReferences(resource, object)
 }
 
 // Metadata deletes the fields of an object's metadata that a server fills in.
@@ -21,9 +21,9 @@ func Metadata(object map[string]any) {
 	}
 }
 
-// Untie removes fields that refer to other objects, or to the object itself, by UID, if a server
+// RemoveReferences removes fields that refer to other objects, or to the object itself, by UID, if a server
 // or controller would refuse them.
-func Untie(resource string, object map[string]any) {
+func RemoveReferences(resource string, object map[string]any) {
 	spec := child(object, "spec")
 	switch resource {
 	case "jobs.batch":

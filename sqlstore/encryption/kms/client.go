@@ -78,11 +78,11 @@ type line struct {
 	metrics *Metrics
 	conn    *grpc.ClientConn
 	places  chan struct{}
-	silent  atomic.Pointer[silence]
+	silent  atomic.Pointer[noAnswer]
 }
 
-// silence is that a plugin did not answer.
-type silence struct {
+// noAnswer is that a plugin did not answer.
+type noAnswer struct {
 	until time.Time
 	err   *Error
 }
@@ -159,7 +159,7 @@ func (l *line) intercept(ctx context.Context, method string, req, reply any, cc 
 	}
 	failure := &Error{Provider: l.name, Method: method, Code: status.Code(err), Text: clip(status.Convert(err).Message())}
 	if failure.absent() {
-		l.silent.Store(&silence{time.Now().Add(pause), failure})
+		l.silent.Store(&noAnswer{time.Now().Add(pause), failure})
 	}
 	l.metrics.called(l.name, method, failure.Code, time.Since(began))
 	return failure

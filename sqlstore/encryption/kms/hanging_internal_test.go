@@ -52,7 +52,7 @@ func hangs(t *testing.T) {
 		other = append(other, append(w.append(bytes.Clone(head)), make([]byte, 100)...))
 	}
 	before := plugin.Calls("Decrypt")
-	plugin.Behave(kmstest.Manner{Deaf: true})
+	plugin.SetBehavior(kmstest.Behavior{CallsHang: true})
 	most := 0
 	var wait sync.WaitGroup
 	for _, stored := range other {

@@ -26,9 +26,9 @@ type V1 struct {
 	cfg     Config
 	client  api.KeyManagementServiceClient
 	close   func() error
-	pulse   pulse
+	pulse   healthCheck
 	known   *lru.Cache // nil: nothing is kept
-	opening flights[keys.Key]
+	opening callGroup[keys.Key]
 
 	mu      sync.Mutex
 	checked bool // the version

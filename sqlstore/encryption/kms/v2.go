@@ -35,11 +35,11 @@ type V2 struct {
 	cfg     Config
 	client  api.KeyManagementServiceClient
 	close   func() error
-	pulse   pulse
+	pulse   healthCheck
 	state   atomic.Pointer[state]
-	version string // which the first status named; of the pulse
+	version string // which the first status named; of the health check
 	known   *lru.Cache
-	opening flights[*opener]
+	opening callGroup[*opener]
 }
 
 // state is the current data key.

@@ -190,7 +190,7 @@ func TestOutage(t *testing.T) {
 		go func() { ended <- p.Run(ctx) }()
 		synctest.Wait()
 		stored := seal(t, p)
-		plugin.Behave(kmstest.Manner{Err: status.Error(codes.Unavailable, "gone")})
+		plugin.SetBehavior(kmstest.Behavior{Err: status.Error(codes.Unavailable, "gone")})
 		time.Sleep(2 * time.Minute)
 		check(t, p, "failed to perform status section of the healthz check for KMS Provider p")
 		opens(t, p, seal(t, p), false)
@@ -199,7 +199,7 @@ func TestOutage(t *testing.T) {
 		if _, err := p.Seal(t.Context(), head, row, plain); !errors.Is(err, sqlstore.ErrKeyUnavailable) || !strings.Contains(err.Error(), "expired at") {
 			t.Fatal(err)
 		}
-		plugin.Behave(kmstest.Manner{})
+		plugin.SetBehavior(kmstest.Behavior{})
 		time.Sleep(everyIll + time.Second)
 		opens(t, p, seal(t, p), false)
 		if n := plugin.Calls("Encrypt"); n != 1 {
@@ -225,7 +225,7 @@ func TestCheckIsKept(t *testing.T) {
 		if n := plugin.Calls("Status"); n > 4 {
 			t.Errorf("%d calls in a minute", n)
 		}
-		plugin.Behave(kmstest.Manner{Healthz: new("so so")})
+		plugin.SetBehavior(kmstest.Behavior{Healthz: new("so so")})
 		time.Sleep(goodFor)
 		ask(30*time.Second, "kmsv2 Provider p is not healthy, error: got unexpected healthz status: so so")
 		if n := plugin.Calls("Status"); n > 16 {
@@ -238,30 +238,30 @@ func TestCheckIsKept(t *testing.T) {
 func TestLies(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct {
-		manner kmstest.Manner
+		manner kmstest.Behavior
 		want   string
 		sound  bool // it is not well, and what it encrypts is good
 	}{
-		"no version":         {kmstest.Manner{Version: new("v3")}, "expected KMSv2 API version v2, got v3", true},
-		"long version":       {kmstest.Manner{Version: new(long[:100000])}, "expected KMSv2 API version v2, got xxx", true},
-		"long health":        {kmstest.Manner{Healthz: new(long[:100000])}, "got unexpected healthz status: xxx", true},
-		"no key id":          {kmstest.Manner{StatusKeyID: new("")}, `got invalid KMSv2 KeyID hash "": keyID is empty`, false},
-		"long key id":        {kmstest.Manner{StatusKeyID: new(long[:1025])}, "keyID is 1025 bytes, which exceeds the max size of 1024", false},
-		"another key id":     {kmstest.Manner{StatusKeyID: new("other")}, "and a data key was encrypted with", false},
-		"endless answer":     {kmstest.Manner{Healthz: &long}, "code = ResourceExhausted", false},
-		"no ciphertext":      {kmstest.Manner{Cipher: []byte{}}, "encrypted DEK source is empty", false},
-		"long ciphertext":    {kmstest.Manner{Cipher: []byte(long[:1025])}, "encrypted DEK source is 1025 bytes", false},
-		"naked":              {kmstest.Manner{Naked: true}, "did not encrypt the data key", false},
-		"lost":               {kmstest.Manner{Cipher: []byte("xyz")}, "no ciphertext of mine", false},
-		"other data key":     {kmstest.Manner{Plain: make([]byte, 32)}, "does not give back the data key", false},
-		"no annotation name": {kmstest.Manner{Annotations: map[string][]byte{"plain": nil}}, "should be a domain with at least two segments separated by dots", false},
-		"long annotations":   {kmstest.Manner{Annotations: map[string][]byte{"a.example.com": []byte(long[:32<<10])}}, "which exceeds the max size of 32768", false},
-		"long error":         {kmstest.Manner{Err: status.Error(codes.Internal, long[:8000])}, "code = Internal", false},
-		"endless error":      {kmstest.Manner{Err: status.Error(codes.Internal, long)}, "code = ", false},
+		"no version":         {kmstest.Behavior{Version: new("v3")}, "expected KMSv2 API version v2, got v3", true},
+		"long version":       {kmstest.Behavior{Version: new(long[:100000])}, "expected KMSv2 API version v2, got xxx", true},
+		"long health":        {kmstest.Behavior{Healthz: new(long[:100000])}, "got unexpected healthz status: xxx", true},
+		"no key id":          {kmstest.Behavior{StatusKeyID: new("")}, `got invalid KMSv2 KeyID hash "": keyID is empty`, false},
+		"long key id":        {kmstest.Behavior{StatusKeyID: new(long[:1025])}, "keyID is 1025 bytes, which exceeds the max size of 1024", false},
+		"another key id":     {kmstest.Behavior{StatusKeyID: new("other")}, "and a data key was encrypted with", false},
+		"endless answer":     {kmstest.Behavior{Healthz: &long}, "code = ResourceExhausted", false},
+		"no ciphertext":      {kmstest.Behavior{Cipher: []byte{}}, "encrypted DEK source is empty", false},
+		"long ciphertext":    {kmstest.Behavior{Cipher: []byte(long[:1025])}, "encrypted DEK source is 1025 bytes", false},
+		"naked":              {kmstest.Behavior{Naked: true}, "did not encrypt the data key", false},
+		"lost":               {kmstest.Behavior{Cipher: []byte("xyz")}, "no ciphertext of mine", false},
+		"other data key":     {kmstest.Behavior{Plain: make([]byte, 32)}, "does not give back the data key", false},
+		"no annotation name": {kmstest.Behavior{Annotations: map[string][]byte{"plain": nil}}, "should be a domain with at least two segments separated by dots", false},
+		"long annotations":   {kmstest.Behavior{Annotations: map[string][]byte{"a.example.com": []byte(long[:32<<10])}}, "which exceeds the max size of 32768", false},
+		"long error":         {kmstest.Behavior{Err: status.Error(codes.Internal, long[:8000])}, "code = Internal", false},
+		"endless error":      {kmstest.Behavior{Err: status.Error(codes.Internal, long)}, "code = ", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plugin := kmstest.New("one")
-			plugin.Behave(c.manner)
+			plugin.SetBehavior(c.manner)
 			p := served(t, plugin, func(c *Config) { c.Timeout = time.Minute })
 			err := p.Check(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 2000 {
@@ -281,7 +281,7 @@ func TestVersionStays(t *testing.T) {
 		plugin := kmstest.New("one")
 		p := near(plugin)
 		check(t, p, "")
-		plugin.Behave(kmstest.Manner{Version: new("v2beta1")})
+		plugin.SetBehavior(kmstest.Behavior{Version: new("v2beta1")})
 		time.Sleep(goodFor)
 		check(t, p, "should not change after the initial status response version v2, got v2beta1")
 	})
@@ -295,12 +295,12 @@ func TestWrongKeyIsNotKept(t *testing.T) {
 	stored := seal(t, p)
 	other := near(plugin)
 	for _, lie := range [][]byte{make([]byte, 32), make([]byte, 31), {}} {
-		plugin.Behave(kmstest.Manner{Plain: lie})
+		plugin.SetBehavior(kmstest.Behavior{Plain: lie})
 		if got, _, err := other.Open(t.Context(), stored, len(head), row); err == nil || errors.Is(err, sqlstore.ErrKeyUnavailable) {
 			t.Fatalf("%q, %v", got, err)
 		}
 	}
-	plugin.Behave(kmstest.Manner{})
+	plugin.SetBehavior(kmstest.Behavior{})
 	opens(t, other, stored, false)
 }
 
@@ -332,7 +332,7 @@ func TestLeaving(t *testing.T) {
 		check(t, p, "")
 		stored := seal(t, p)
 		p.known.Clear()
-		plugin.Behave(kmstest.Manner{Deaf: true})
+		plugin.SetBehavior(kmstest.Behavior{CallsHang: true})
 		ctx, leave := context.WithCancel(t.Context())
 		first, second := make(chan error, 1), make(chan error, 1)
 		go func() { _, _, err := p.Open(ctx, stored, len(head), row); first <- err }()
@@ -342,7 +342,7 @@ func TestLeaving(t *testing.T) {
 		if n := plugin.Waiting(); n != 1 {
 			t.Fatalf("%d calls for one data key", n)
 		}
-		plugin.Behave(kmstest.Manner{})
+		plugin.SetBehavior(kmstest.Behavior{})
 		leave()
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Error(err)

@@ -103,12 +103,12 @@ func childrenOf(pid int) (list []int) {
 	return list
 }
 
-// Freeze stops all its processes where they are: connections stay open, the system accepts new
-// ones for them, and nothing is answered until Thaw.
-func (s *Server) Freeze() { s.signalAll(syscall.SIGSTOP) }
+// Suspend stops all its processes where they are: connections stay open, the system accepts new
+// ones for them, and nothing is answered until Continue.
+func (s *Server) Suspend() { s.signalAll(syscall.SIGSTOP) }
 
-// Thaw continues the processes that Freeze stopped.
-func (s *Server) Thaw() { s.signalAll(syscall.SIGCONT) }
+// Continue continues the processes that Suspend stopped.
+func (s *Server) Continue() { s.signalAll(syscall.SIGCONT) }
 
 // signalAll sends a signal to the parent first: once stopped, it starts no further children.
 func (s *Server) signalAll(signal syscall.Signal) {

@@ -70,8 +70,8 @@ func (p *Proxy) URL(db string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", p.Port, db)
 }
 
-// Cut breaks all connections.
-func (p *Proxy) Cut() {
+// CloseConnections breaks all connections.
+func (p *Proxy) CloseConnections() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for pair := range p.pairs {
@@ -79,7 +79,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Stall holds all traffic back until Go; connections stay open.
+// Stall holds all traffic back until Resume; connections stay open.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,9 +104,9 @@ func (p *Proxy) HalfClose() {
 	}
 }
 
-// Mute drops data from the server on connections that listen for notifications, which stay open, and returns
+// DropNotifications drops data from the server on connections that listen for notifications, which stay open, and returns
 // their number.
-func (p *Proxy) Mute() (muted int) {
+func (p *Proxy) DropNotifications() (muted int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for pair := range p.pairs {
@@ -134,16 +134,16 @@ func (p *Proxy) StallBatch() (came <-chan struct{}) {
 	return p.stall
 }
 
-// HoldAnswers delays the server's data, from the next long request on, until Go is called, like a network
+// HoldResponses delays the server's data, from the next long request on, until Resume is called, like a network
 // with high latency; requests pass.
-func (p *Proxy) HoldAnswers() {
+func (p *Proxy) HoldResponses() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hold = true
 }
 
-// Go lets traffic flow again.
-func (p *Proxy) Go() {
+// Resume lets traffic flow again.
+func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stall, p.hold = nil, false
@@ -156,8 +156,8 @@ func (p *Proxy) Go() {
 	}
 }
 
-// LoseCommits swallows the next n answers to COMMIT and breaks their connections.
-func (p *Proxy) LoseCommits(n int) { p.commits.Store(int64(n)) }
+// DropCommitReplies swallows the next n answers to COMMIT and breaks their connections.
+func (p *Proxy) DropCommitReplies(n int) { p.commits.Store(int64(n)) }
 
 // CutRequests breaks the next n connections in the middle of a long request.
 func (p *Proxy) CutRequests(n int) { p.halves.Store(int64(n)) }
@@ -168,9 +168,9 @@ func (p *Proxy) Pending() int { return int(max(0, p.commits.Load()) + max(0, p.h
 // Accepted returns how many connections were accepted so far.
 func (p *Proxy) Accepted() int64 { return p.accepted.Load() }
 
-// Deaf accepts no more connections, and after two or three the system does not answer connection attempts: as
+// Unresponsive accepts no more connections, and after two or three the system does not answer connection attempts: as
 // if their packets were dropped.
-func (p *Proxy) Deaf() error {
+func (p *Proxy) Unresponsive() error {
 	p.mu.Lock()
 	p.deaf = make(chan struct{})
 	p.mu.Unlock()
@@ -193,8 +193,8 @@ func (p *Proxy) Close() {
 		close(p.deaf)
 	}
 	p.mu.Unlock()
-	p.Go()
-	p.Cut()
+	p.Resume()
+	p.CloseConnections()
 	p.loops.Wait()
 }
 

@@ -117,9 +117,9 @@ func copyFolder(to, from string, without ...string) error {
 	})
 }
 
-// CutOff stops the replication of a standby. Its primary continues without it: the standby never receives what the
+// StopReplication stops the replication of a standby. Its primary continues without it: the standby never receives what the
 // primary commits from then on.
-func (s *Server) CutOff(ctx context.Context, primary *Server) error {
+func (s *Server) StopReplication(ctx context.Context, primary *Server) error {
 	if err := primary.exec(ctx, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"); err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ import (
 	"k8s.io/externaljwt/apis/v1alpha1"
 )
 
-// Manner configures the behaviour of a signer. The zero Manner is correct.
-type Manner struct {
+// Behavior configures the behaviour of a signer. The zero Behavior is correct.
+type Behavior struct {
 	Err     error           // all that is answered
 	Stalls  <-chan struct{} // keys are named once it is closed
 	Header  map[string]any  // fields of the header of tokens, in place of its own
@@ -43,7 +43,7 @@ type Signer struct {
 	server *grpc.Server
 
 	mu     sync.Mutex
-	manner Manner
+	manner Behavior
 	ids    []string
 	keys   map[string]crypto.Signer
 	calls  map[string]int
@@ -69,8 +69,8 @@ func (s *Signer) Rotate(t testing.TB, id string) {
 	s.ids, s.keys[id] = append(s.ids, id), key
 }
 
-// Behave changes its manner.
-func (s *Signer) Behave(m Manner) {
+// SetBehavior changes its behaviour.
+func (s *Signer) SetBehavior(m Behavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.manner = m
@@ -116,7 +116,7 @@ func (s *Signer) Start(t testing.TB) {
 func (s *Signer) Stop() { s.server.Stop() }
 
 // called counts a call, and returns how to behave.
-func (s *Signer) called(method string) (Manner, error) {
+func (s *Signer) called(method string) (Behavior, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[method]++

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 // maxReadiness limits the bytes read of an answer of /readyz.
@@ -91,7 +91,7 @@ func failedChecks(body []byte) string {
 		}
 	}
 	if len(failed) == 0 {
-		return shown.Safe(strings.TrimSpace(string(body)))
+		return display.Safe(strings.TrimSpace(string(body)))
 	}
-	return shown.Safe(strings.Join(failed, "; "))
+	return display.Safe(strings.Join(failed, "; "))
 }

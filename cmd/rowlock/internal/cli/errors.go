@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 )
 
 // OneLine returns an error as one printable line. Parts of it may come from a server or a file.
@@ -25,7 +25,7 @@ func OneLine(err error) string {
 		}
 		text.WriteString(line)
 	}
-	return shown.Safe(text.String())
+	return display.Safe(text.String())
 }
 
 // ExitCode ends the process with an exit code; the command has printed the reason.

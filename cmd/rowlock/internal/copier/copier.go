@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/server/convert"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
@@ -122,7 +122,7 @@ type copyAnswer struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
 	*copying.Report
-	LeftOut []remote.LeftOut `json:"leftOut"` // resources of the source that were not read
+	Skipped []remote.Skipped `json:"leftOut"` // resources of the source that were not read
 	Error   string           `json:"error,omitempty"`
 }
 
@@ -153,7 +153,7 @@ func (o *copyOptions) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		err = errors.New("interrupted: copied objects stay, and the same command continues")
 	}
-	a := copyAnswer{Source: from.name, Target: to.Host(), Report: report, LeftOut: from.leftOut}
+	a := copyAnswer{Source: from.name, Target: to.Host(), Report: report, Skipped: from.leftOut}
 	if err != nil {
 		a.Error = err.Error()
 	}
@@ -167,7 +167,7 @@ func (o *copyOptions) run(ctx context.Context) error {
 }
 
 func (a copyAnswer) table(w io.Writer) {
-	safe, verb := shown.Safe, "COPIED"
+	safe, verb := display.Safe, "COPIED"
 	if a.DryRun {
 		verb = "WOULD COPY"
 	}
@@ -176,7 +176,7 @@ func (a copyAnswer) table(w io.Writer) {
 	for _, t := range append(a.Resources, a.Total) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", safe(t.Resource), t.Created, t.Changed, t.Unchanged, t.Skipped, t.Conflicts, t.Failed)
 	}
-	if len(a.Details)+len(a.LeftOut) == 0 {
+	if len(a.Details)+len(a.Skipped) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\nOUTCOME\tRESOURCE\tNAMESPACE\tNAME\tREASON\n")
@@ -186,7 +186,7 @@ func (a copyAnswer) table(w io.Writer) {
 		}
 		return safe(s)
 	}
-	for _, l := range a.LeftOut {
+	for _, l := range a.Skipped {
 		fmt.Fprintf(w, "left out\t%s\t-\t-\t%s\n", safe(l.Resource), safe(l.Reason))
 	}
 	kept := map[[2]string]int{} // skipped objects of a resource, by reason: a line for many

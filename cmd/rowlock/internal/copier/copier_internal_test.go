@@ -17,7 +17,7 @@ const evilText = "\x1b]0;x\x07\u009b\u202e"
 // TestCopyTableIsText: neither a cluster nor an error message can move the reader's cursor.
 func TestCopyTableIsText(t *testing.T) {
 	a := copyAnswer{
-		Source: "s" + evilText, Target: "t" + evilText, LeftOut: []remote.LeftOut{{Resource: "l" + evilText, Reason: "because " + evilText}},
+		Source: "s" + evilText, Target: "t" + evilText, Skipped: []remote.Skipped{{Resource: "l" + evilText, Reason: "because " + evilText}},
 		Report: &copying.Report{
 			Resources: []copying.Tally{{Resource: "r" + evilText}},
 			Details:   []copying.Detail{{Resource: "r" + evilText, Namespace: "ns" + evilText, Name: "n" + evilText, Outcome: copying.Failed, Reason: "it is " + evilText}},

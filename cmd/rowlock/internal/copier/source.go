@@ -20,7 +20,7 @@ type copySource struct {
 	objects int64 // that were read
 	*remote.Spool
 	name    string // for people
-	leftOut []remote.LeftOut
+	leftOut []remote.Skipped
 }
 
 // reportUnknown adds the words of --resources that matched nothing to the report: a singular, for example, must
@@ -30,9 +30,9 @@ func (s *copySource) reportUnknown(opt *copying.Options) {
 		one := copying.Options{Resources: []string{word}}
 		named := func(r remote.Resource) bool { return one.Picks(r.String()) }
 		read := slices.ContainsFunc(s.Sections(), func(section remote.Section) bool { return named(section.Resource) })
-		left := slices.ContainsFunc(s.leftOut, func(l remote.LeftOut) bool { return one.Picks(l.Resource) })
+		left := slices.ContainsFunc(s.leftOut, func(l remote.Skipped) bool { return one.Picks(l.Resource) })
 		if !read && !left {
-			s.leftOut = append(s.leftOut, remote.LeftOut{Resource: word, Reason: "the source has no objects by this name (plurals with their group are meant: pods, deployments.apps)"})
+			s.leftOut = append(s.leftOut, remote.Skipped{Resource: word, Reason: "the source has no objects by this name (plurals with their group are meant: pods, deployments.apps)"})
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--from-kubeconfig: %w", err)
 	}
-	return &copySource{Spool: all.Spool, name: c.Host(), leftOut: all.LeftOut, objects: read}, nil
+	return &copySource{Spool: all.Spool, name: c.Host(), leftOut: all.Skipped, objects: read}, nil
 }
 
 func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
@@ -74,7 +74,7 @@ func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &copySource{Spool: spool, name: database.PublicURL(o.URL()), leftOut: []remote.LeftOut{}}
+	s := &copySource{Spool: spool, name: database.PublicURL(o.URL()), leftOut: []remote.Skipped{}}
 	err = database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, _ bool) error {
 		return o.With(ctx, database.AsIs, "nothing was copied", func(d sqlstore.Driver) error {
 			p, err := o.Rows(ctx, d, "reading the database", false)
@@ -101,7 +101,7 @@ type rowReader struct {
 	open     func(*sqlstore.Row) error
 	progress func(int64)
 	resource string
-	section  *remote.Filling
+	section  *remote.SectionWriter
 	rows     int64 // that were read
 	objects  int64 // among them, that may be copied
 }

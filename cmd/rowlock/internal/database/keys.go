@@ -14,7 +14,7 @@ import (
 // values cannot be decrypted, and given is false.
 func WithKeys(ctx context.Context, path string, log *slog.Logger, fn func(keys sqlstore.Sealer, given bool) error) (err error) {
 	if path == "" {
-		return fn(sqlstore.Unsealed{}, false)
+		return fn(sqlstore.NoEncryption{}, false)
 	}
 	set, err := encryption.Open(ctx, encryption.Config{Path: path, KMSv1: true, Log: log})
 	if err != nil {
@@ -39,7 +39,7 @@ const EncryptionFlag = "encryption-provider-config"
 // the keys do not open is damaged.
 func Decrypt(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) error {
 	plain, _, err := keys.Open(ctx, row.Key, row.Value)
-	if _, none := keys.(sqlstore.Unsealed); none && err != nil {
+	if _, none := keys.(sqlstore.NoEncryption); none && err != nil {
 		return fmt.Errorf("%w: give --%s", err, EncryptionFlag)
 	}
 	if err == nil {

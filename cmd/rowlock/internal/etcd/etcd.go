@@ -9,7 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
-	"github.com/rowlock/rowlock/sqlstore/standin"
+	"github.com/rowlock/rowlock/sqlstore/etcdstub"
 )
 
 // Command returns the command.
@@ -34,5 +34,5 @@ the location of the database. ` + "`rowlock etcd --help`" + ` shows its flags.`,
 }
 
 func runEtcd(ctx context.Context, args []string) int {
-	return standin.Main(ctx, args, os.Getenv, program.Version, os.Stdout, os.Stderr)
+	return etcdstub.Main(ctx, args, os.Getenv, program.Version, os.Stdout, os.Stderr)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/server/transfer"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/archive"
@@ -125,7 +125,7 @@ func (l *storeExport) run(ctx context.Context, target string, open func(context.
 	a := &storeAnswer{Target: target, DryRun: l.dryRun, Problems: []transfer.Problem{}, counts: map[string]*database.ResourceCount{}}
 	err := database.WithKeys(ctx, l.Encryption, l.Log(), func(keys sqlstore.Sealer, _ bool) error {
 		return l.With(ctx, database.AsIs, "nothing was exported", func(d sqlstore.Driver) error {
-			sink, err := foreign.Sink(foreign.Nowhere{}), error(nil)
+			sink, err := foreign.Sink(foreign.Discard{}), error(nil)
 			if !l.dryRun {
 				sink, err = open(ctx)
 			}
@@ -234,11 +234,11 @@ func (a *storeAnswer) table(w io.Writer) {
 		fmt.Fprintf(w, "DAMAGED\t%d\n", a.Undecodable)
 	}
 	for _, p := range a.Problems {
-		fmt.Fprintf(w, "\t%q: %s\n", p.Key, shown.Safe(p.Reason))
+		fmt.Fprintf(w, "\t%q: %s\n", p.Key, display.Safe(p.Reason))
 	}
 	fmt.Fprintf(w, "\nRESOURCE\tOBJECTS\tBYTES\n")
 	for _, r := range a.Resources {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", shown.Safe(r.Resource), r.Objects, cli.Size(r.Bytes))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", display.Safe(r.Resource), r.Objects, cli.Size(r.Bytes))
 	}
 }
 

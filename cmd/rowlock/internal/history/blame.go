@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/blame"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/moments"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 // blameOptions are the flags of blame.
@@ -23,7 +23,7 @@ type blameOptions struct {
 	options
 	at, output string
 	most       int
-	form       shown.Form
+	form       display.Form
 }
 
 func blameCommand() *cobra.Command {
@@ -112,7 +112,7 @@ func (o *blameOptions) draw(out, notes io.Writer, trace *blame.Tracer, origins m
 	if err != nil {
 		return err
 	}
-	drawn, err := blame.Draw(s, o.now, text, origins)
+	drawn, err := blame.Render(s, o.now, text, origins)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (o *blameOptions) draw(out, notes io.Writer, trace *blame.Tracer, origins m
 	}
 	if older > 0 {
 		fmt.Fprintf(notes, "%d of %d fields are older than the %d revisions that were looked at, back to %s (revision %s): <= marks them, as managedFields tell.\n",
-			older, len(origins), seen, oldest.WrittenAt.In(o.now.Location()).Format("2006-01-02 15:04:05"), shown.Safe(oldest.Revision))
+			older, len(origins), seen, oldest.WrittenAt.In(o.now.Location()).Format("2006-01-02 15:04:05"), display.Safe(oldest.Revision))
 	}
 	return nil
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/moments"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 // diffOptions are the flags of diff.
 type diffOptions struct {
 	options
 	since, from, to string
-	form            shown.Form
+	form            display.Form
 }
 
 func diffCommand() *cobra.Command {
@@ -155,7 +155,7 @@ func (o *diffOptions) compare(t cluster.Target, old, now *revisions.Revision, ol
 	if err != nil {
 		return "", err
 	}
-	return shown.SafeLines(shown.Diff(oldName, oldText, newName, newText)), nil
+	return display.SafeLines(display.Diff(oldName, oldText, newName, newText)), nil
 }
 
 // side returns the name and the text of one side of a diff. The text is empty if the object did not exist.

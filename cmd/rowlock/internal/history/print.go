@@ -11,9 +11,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 // printer writes revisions one by one, as the history may be larger than memory.
@@ -99,9 +99,9 @@ func (p *rowPrinter) add(r *revisions.Revision) error {
 		if s == "" {
 			return "<none>"
 		}
-		return shown.Safe(s)
+		return display.Safe(s)
 	}
-	_, err := fmt.Fprintf(p.w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown.Safe(r.Object.Resource), shown.Safe(r.Object.Name), none(r.Revision),
+	_, err := fmt.Fprintf(p.w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", display.Safe(r.Object.Resource), display.Safe(r.Object.Name), none(r.Revision),
 		r.WrittenAt.UTC().Format("2006-01-02T15:04:05Z"), none(r.Change), none(strings.Join(r.By(), ",")), none(r.User), none(r.Object.UID), none(r.SupersededBy), none(strings.Join(r.ChangedFields, ",")))
 	if p.n++; err == nil && p.n%rowsPerFlush == 0 {
 		err = p.w.Flush()

@@ -86,7 +86,7 @@ func (o *restoreOptions) run(ctx context.Context, args []string) error {
 
 func (o *restoreOptions) restore(c *cluster.Client, all *cluster.Resources, names cluster.Names) (*plan.Restore, error) {
 	r := &plan.Restore{
-		Finder: plan.Finder{Client: c, Resources: all}, Namespace: c.Namespace, Named: names.Given(),
+		Finder: plan.Finder{Client: c, Resources: all}, Namespace: c.Namespace, Named: names.IsSet(),
 		Prune: o.prune, Controlled: o.controlled,
 	}
 	var err error
@@ -107,7 +107,7 @@ func (o *restoreOptions) restore(c *cluster.Client, all *cluster.Resources, name
 	if o.everywhere {
 		r.Namespace = ""
 	}
-	if !names.Given() {
+	if !names.IsSet() {
 		r.Types = plan.Everything(all)
 	}
 	return r, nil

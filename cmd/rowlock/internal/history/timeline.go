@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/moments"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/timeline"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/webpage"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 // historyOptions are the flags of history.
@@ -27,7 +27,7 @@ type historyOptions struct {
 	since, until string
 	limit        int
 	output, html string
-	form         shown.Form
+	form         display.Form
 	query        revisions.Query
 	overwrite    cli.Overwrite
 }
@@ -132,13 +132,13 @@ func (o *historyOptions) draw(ctx context.Context, out io.Writer, c *cluster.Cli
 	if err != nil {
 		return err
 	}
-	line := timeline.Line{Screen: s, Now: o.now, Fold: true}
+	line := timeline.Options{Screen: s, Now: o.now, Fold: true}
 	for i, t := range targets {
 		list, more, err := o.collect(ctx, c, t)
 		if err != nil {
 			return err
 		}
-		text := line.Draw(t.Where(), list, more)
+		text := line.Render(t.Where(), list, more)
 		if i > 0 {
 			text = "\n" + text
 		}

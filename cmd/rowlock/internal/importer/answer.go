@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/server/transfer"
 )
 
@@ -25,13 +25,13 @@ type importAnswer struct {
 	TakenAlong      []string `json:"takenAlong"` // files in the data directory
 	transfer.Report          // by name and count
 	// ResourcesLeft are the resources of a live cluster that were not read.
-	ResourcesLeft []remote.LeftOut `json:"resourcesLeft"`
+	ResourcesLeft []remote.Skipped `json:"resourcesLeft"`
 }
 
 func (a *importAnswer) table(w io.Writer) {
 	fmt.Fprintln(w, "RESOURCE\tOBJECTS\tSIZE")
 	for _, r := range a.Resources {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", shown.Safe(r.Name), r.Objects, cli.Size(r.Bytes))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", display.Safe(r.Name), r.Objects, cli.Size(r.Bytes))
 	}
 	if len(a.Left) > 0 {
 		fmt.Fprintln(w, "\nLEFT OUT\tKEYS\tFIRST")
@@ -43,19 +43,19 @@ func (a *importAnswer) table(w io.Writer) {
 		fmt.Fprintln(w, "\nRESOURCE LEFT OUT\tREASON")
 	}
 	for _, l := range a.ResourcesLeft {
-		fmt.Fprintf(w, "%s\t%s\n", shown.Safe(l.Resource), shown.Safe(l.Reason))
+		fmt.Fprintf(w, "%s\t%s\n", display.Safe(l.Resource), display.Safe(l.Reason))
 	}
 	if len(a.Problems) > 0 {
 		fmt.Fprintln(w, "\nUNDECODABLE KEY\tPROBLEM")
 	}
 	for _, p := range a.Problems {
-		fmt.Fprintf(w, "%q\t%s\n", p.Key, shown.Safe(p.Reason))
+		fmt.Fprintf(w, "%q\t%s\n", p.Key, display.Safe(p.Reason))
 	}
 	if more := a.Undecodable - int64(len(a.Problems)); more > 0 {
 		fmt.Fprintf(w, "and %d more\n", more)
 	}
 	for _, warning := range a.Warnings {
-		fmt.Fprintf(w, "\nnote: %s", shown.Safe(warning))
+		fmt.Fprintf(w, "\nnote: %s", display.Safe(warning))
 	}
 	fmt.Fprintln(w)
 	switch verb := "imported"; {

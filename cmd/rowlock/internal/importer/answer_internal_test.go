@@ -12,7 +12,7 @@ func TestImportTableIsText(t *testing.T) {
 	const evil = "\x1b]0;x\x07"
 	a := importAnswer{Report: transfer.Report{
 		Resources: []transfer.Resource{{Name: "w" + evil}}, Warnings: []string{"version " + evil},
-		Problems: []transfer.Problem{{Key: "/k" + evil, Reason: "it is a " + evil}}, Left: []transfer.LeftOut{{Why: "x", Names: []string{evil}}},
+		Problems: []transfer.Problem{{Key: "/k" + evil, Reason: "it is a " + evil}}, Left: []transfer.Skipped{{Why: "x", Names: []string{evil}}},
 	}}
 	var b strings.Builder
 	a.table(&b)

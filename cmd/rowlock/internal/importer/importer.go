@@ -137,7 +137,7 @@ func (o *importOptions) withTargetKeys(ctx context.Context, job *intake.Job, fn 
 		return err
 	}
 	if live, ok := job.Source.(*clusterSource); ok {
-		job.Mark += fmt.Sprintf("%q %q", o.live.context, live.LeftOut) // another user may see less of the same revision
+		job.Mark += fmt.Sprintf("%q %q", o.live.context, live.Skipped) // another user may see less of the same revision
 	}
 	err = database.WithKeys(ctx, o.target, o.Log(), func(keys sqlstore.Sealer, _ bool) error {
 		job.Keys = keys
@@ -193,7 +193,7 @@ func (o *importOptions) transfer(ctx context.Context, job *intake.Job, files key
 	a := o.newAnswer(job, spooled, files)
 	a.InUse = inUse
 	if live, ok := job.Source.(*clusterSource); ok {
-		a.ResourcesLeft = live.LeftOut
+		a.ResourcesLeft = live.Skipped
 		a.Warnings = append(a.Warnings, live.Notes...)
 	}
 	switch {

@@ -68,7 +68,7 @@ func (o *importOptions) resume(ctx context.Context, job *intake.Job, files keyFi
 func (o *importOptions) newAnswer(job *intake.Job, s *intake.Spooled, files keyFiles) *importAnswer {
 	return &importAnswer{
 		Source: job.Source.Describe(), Store: database.PublicURL(o.URL()), DryRun: o.dryRun, SourceRevision: s.SourceRevision, Revision: s.Head, Reused: s.Reused,
-		Report: s.Report, ResourcesLeft: []remote.LeftOut{}, TakenAlong: files.names(),
+		Report: s.Report, ResourcesLeft: []remote.Skipped{}, TakenAlong: files.names(),
 	}
 }
 

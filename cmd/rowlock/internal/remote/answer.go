@@ -146,11 +146,11 @@ func (a *answer) Close() {
 	a.cancel(nil)
 }
 
-// mostStatus limits the bytes read of a refusal.
-const mostStatus = 256 << 10
+// maxStatus limits the bytes read of a refusal.
+const maxStatus = 256 << 10
 
 func readStatus(a *answer, resp *http.Response) error {
-	a.left = min(a.left, mostStatus)
+	a.left = min(a.left, maxStatus)
 	data, _ := a.all() // the part that could be read
 	e := &StatusError{Path: a.path, Code: resp.StatusCode, Message: Printable(resp.Status), RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	var status metav1.Status
@@ -175,13 +175,13 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// mostMessage limits the bytes quoted of a server's message.
-const mostMessage = 2000
+// maxMessage limits the bytes quoted of a server's message.
+const maxMessage = 2000
 
 // Printable returns a text of a server made safe for a terminal.
 func Printable(text string) string {
-	if len(text) > mostMessage {
-		text = text[:mostMessage] + "..."
+	if len(text) > maxMessage {
+		text = text[:maxMessage] + "..."
 	}
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

@@ -161,8 +161,8 @@ func TestMeanwhile(t *testing.T) {
 		t.Fatalf("%v, %v", all, err)
 	}
 	for resource, reason := range map[string]string{"widgets.example.com": "its definition was deleted meanwhile", "late.example.com": "was not served when reading began"} {
-		if !slices.ContainsFunc(got.LeftOut, func(l remote.LeftOut) bool { return l.Resource == resource && strings.Contains(l.Reason, reason) }) {
-			t.Errorf("%s is not named: %v", resource, got.LeftOut)
+		if !slices.ContainsFunc(got.Skipped, func(l remote.Skipped) bool { return l.Resource == resource && strings.Contains(l.Reason, reason) }) {
+			t.Errorf("%s is not named: %v", resource, got.Skipped)
 		}
 	}
 	f.serve(maps, http.NotFound)
@@ -181,7 +181,7 @@ func TestBlind(t *testing.T) {
 	f.serve("/apis/metrics.k8s.io/v1beta1", refuse(http.StatusNotFound, "no", 0))
 	f.serve(maps, text(configMaps("9", "", "x")))
 	all, got, err := collect(t, f.client(t, nil), remote.Options{SkipForbidden: true})
-	if err != nil || len(all) != 1 || len(got.LeftOut) != 2 {
+	if err != nil || len(all) != 1 || len(got.Skipped) != 2 {
 		t.Errorf("%v, %v", all, err)
 	}
 	before := f.times(maps)

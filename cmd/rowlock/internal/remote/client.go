@@ -81,12 +81,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Sleep == nil {
 		cfg.Sleep = Sleep
 	}
-	return &Client{cfg: cfg, http: Staying(cmp.Or(cfg.HTTP, http.DefaultClient)), limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
+	return &Client{cfg: cfg, http: WithoutRedirects(cmp.Or(cfg.HTTP, http.DefaultClient)), limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
 }
 
-// Staying returns a copy of a client that follows no redirects, so that credentials are not sent to the server that a
+// WithoutRedirects returns a copy of a client that follows no redirects, so that credentials are not sent to the server that a
 // redirect names.
-func Staying(c *http.Client) *http.Client {
+func WithoutRedirects(c *http.Client) *http.Client {
 	own := *c
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own

@@ -36,8 +36,8 @@ type Progress struct {
 	AtLeast   bool     // the server did not count all resources: there may be more than Total
 }
 
-// LeftOut is a resource that was not collected.
-type LeftOut struct {
+// Skipped is a resource that was not collected.
+type Skipped struct {
 	Resource string `json:"resource"` // "componentstatuses", "pods.metrics.k8s.io"
 	Reason   string `json:"reason"`
 }
@@ -46,13 +46,13 @@ type LeftOut struct {
 type Collected struct {
 	*Spool
 	Discovered *Discovered
-	LeftOut    []LeftOut
+	Skipped    []Skipped
 	Newest     int64    // the highest resource version that was seen, of lists and of objects
 	Notes      []string // harmless anomalies
 }
 
-// mostVersion is the highest resource version that is accepted: later revisions need room.
-const mostVersion = 1 << 62
+// maxVersion is the highest resource version that is accepted: later revisions need room.
+const maxVersion = 1 << 62
 
 const (
 	definitionsGroup = "apiextensions.k8s.io"
@@ -71,7 +71,7 @@ func (c *Client) Collect(ctx context.Context, o Options) (*Collected, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &collector{c: c, o: o, out: &Collected{Spool: spool, Discovered: found, LeftOut: []LeftOut{}}, storage: map[string]string{}}
+	k := &collector{c: c, o: o, out: &Collected{Spool: spool, Discovered: found, Skipped: []Skipped{}}, storage: map[string]string{}}
 	if err := k.all(ctx); err != nil {
 		return nil, errors.Join(err, spool.Close())
 	}
@@ -147,7 +147,7 @@ func (k *collector) count(ctx context.Context, wanted []Resource) {
 }
 
 func (k *collector) leave(resource, reason string) {
-	k.out.LeftOut = append(k.out.LeftOut, LeftOut{resource, reason})
+	k.out.Skipped = append(k.out.Skipped, Skipped{resource, reason})
 }
 
 // each is a Sink that stores nothing.
@@ -191,15 +191,15 @@ func (k *collector) resource(ctx context.Context, r Resource, learn func(Object)
 	return t.Close(listed)
 }
 
-// begun is a Filling that notes when it starts again.
+// begun is a SectionWriter that notes when it starts again.
 type begun struct {
-	*Filling
+	*SectionWriter
 	again func()
 }
 
 func (b begun) Begin() error {
 	b.again()
-	return b.Filling.Begin()
+	return b.SectionWriter.Begin()
 }
 
 func (k *collector) named(r Resource, err error) error {
@@ -233,7 +233,7 @@ func (k *collector) version(r Resource) string {
 // see records the resource version of a list or an object.
 func (k *collector) see(r Resource, version string) error {
 	n, err := strconv.ParseInt(version, 10, 64)
-	if err != nil || n < 0 || n > mostVersion {
+	if err != nil || n < 0 || n > maxVersion {
 		return &MalformedError{Path: r.Path(""), What: "the resource version " + Printable(version)}
 	}
 	k.out.Newest = max(k.out.Newest, n)

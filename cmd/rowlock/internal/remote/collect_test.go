@@ -206,7 +206,7 @@ func TestWhatIsCollected(t *testing.T) {
 		t.Errorf("collected %v, newest %d", all, got.Newest)
 	}
 	var left []string
-	for _, l := range got.LeftOut {
+	for _, l := range got.Skipped {
 		left = append(left, l.Resource)
 	}
 	slices.Sort(left)
@@ -219,7 +219,7 @@ func TestWhatIsCollected(t *testing.T) {
 		t.Errorf("forbidden: %v", err)
 	}
 	all, got, err = collect(t, f.client(t, nil), remote.Options{SkipForbidden: true})
-	if err != nil || len(all) != 5 || !slices.Contains(got.LeftOut, remote.LeftOut{Resource: "configmaps", Reason: "forbidden to this user"}) {
+	if err != nil || len(all) != 5 || !slices.Contains(got.Skipped, remote.Skipped{Resource: "configmaps", Reason: "forbidden to this user"}) {
 		t.Errorf("with what is forbidden left out: %v, %v", all, err)
 	}
 }

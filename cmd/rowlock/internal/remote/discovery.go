@@ -84,21 +84,21 @@ func (d *Discovered) Find(group, name string) (Resource, bool) {
 }
 
 const (
-	// mostDiscovery limits the total bytes of discovery documents.
-	mostDiscovery = 64 << 20
-	// mostResources bounds the resources of a server, and its groups and versions with unknown resources.
-	mostResources = 50_000
-	// mostServed is in how many versions a resource may be served.
-	mostServed = 100
-	// mostName limits the length of a group, a version, a resource or a kind.
-	mostName   = 253
+	// maxDiscovery limits the total bytes of discovery documents.
+	maxDiscovery = 64 << 20
+	// maxResources bounds the resources of a server, and its groups and versions with unknown resources.
+	maxResources = 50_000
+	// maxServed is in how many versions a resource may be served.
+	maxServed = 100
+	// maxName limits the length of a group, a version, a resource or a kind.
+	maxName    = 253
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
 
 // Discover reads the resources of a server: by aggregated discovery, or before release 1.27 by a request for
 // each group and version.
 func (c *Client) Discover(ctx context.Context) (*Discovered, error) {
-	d := &Discovered{places: map[[2]string]int{}, left: mostDiscovery}
+	d := &Discovered{places: map[[2]string]int{}, left: maxDiscovery}
 	for _, root := range []string{"/api", "/apis"} {
 		if err := c.root(ctx, root, d); err != nil {
 			return nil, err
@@ -183,7 +183,7 @@ func (c *Client) plainly(ctx context.Context, path string, data []byte, d *Disco
 			}
 		}
 	}
-	if len(all) > mostResources {
+	if len(all) > maxResources {
 		return &BoundError{Path: path, Bound: "it serves too many groups and versions"}
 	}
 	for _, gv := range all {
@@ -256,12 +256,12 @@ func (d *Discovered) add(path string, r Resource) error {
 		if slices.Contains(first.Served, r.Version) {
 			return nil
 		}
-		if first.Served = append(first.Served, r.Version); len(first.Served) > mostServed {
-			return &BoundError{Path: path, Bound: fmt.Sprintf("%s is served in more than %d versions", r, mostServed)}
+		if first.Served = append(first.Served, r.Version); len(first.Served) > maxServed {
+			return &BoundError{Path: path, Bound: fmt.Sprintf("%s is served in more than %d versions", r, maxServed)}
 		}
 		return nil
 	}
-	if len(d.Resources) >= mostResources {
+	if len(d.Resources) >= maxResources {
 		return &BoundError{Path: path, Bound: "it serves too many resources"}
 	}
 	r.Served = []string{r.Version}
@@ -275,7 +275,7 @@ func (d *Discovered) stale(path string, gv Resource) error {
 	if err := checkName(path, gv.Group, gv.Version); err != nil {
 		return err
 	}
-	if len(d.Stale) >= mostResources {
+	if len(d.Stale) >= maxResources {
 		return &BoundError{Path: path, Bound: "it serves too many groups and versions"}
 	}
 	d.Stale = append(d.Stale, gv.APIVersion())
@@ -290,7 +290,7 @@ func checkName(path string, names ...string) error {
 				return &MalformedError{Path: path, What: "the name " + Printable(name)}
 			}
 		}
-		if name == "." || name == ".." || len(name) > mostName {
+		if name == "." || name == ".." || len(name) > maxName {
 			return &MalformedError{Path: path, What: "the name " + Printable(name)}
 		}
 	}

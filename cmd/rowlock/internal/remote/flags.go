@@ -34,7 +34,7 @@ func Dial(flag, kubeconfig, context string) (url string, client *http.Client, er
 	if err != nil {
 		return "", nil, flagfile.New(flag, kubeconfig).Wrap(err)
 	}
-	return strings.TrimSuffix(cfg.Host, "/"), Staying(client), nil
+	return strings.TrimSuffix(cfg.Host, "/"), WithoutRedirects(client), nil
 }
 
 // Flags are the flags of commands that read or write other clusters.

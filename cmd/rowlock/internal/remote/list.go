@@ -28,8 +28,8 @@ type Listed struct {
 const (
 	// begins limits the restarts of a list.
 	begins = 5
-	// mostEmpty limits consecutive empty pages.
-	mostEmpty = 10
+	// maxEmpty limits consecutive empty pages.
+	maxEmpty = 10
 )
 
 // errMoved: the pages of a list are not of one resource version.
@@ -90,7 +90,7 @@ func (l *list) all(ctx context.Context) error {
 			empty = 0
 		}
 		digest := digestOf(page.Continue)
-		if _, again := l.seen[digest]; again || empty > mostEmpty {
+		if _, again := l.seen[digest]; again || empty > maxEmpty {
 			return &BoundError{Path: l.r.Path(""), Bound: "the list does not end: the server gives pages that are empty, or the same continue token again"}
 		}
 		if l.pages++; l.pages >= l.c.cfg.Pages {
@@ -114,11 +114,11 @@ type meta struct {
 	Remaining       *int64 `json:"remainingItemCount"` // after this page; nil: absent
 }
 
-// mostToken is the longest continue token in bytes: it becomes part of a URL.
-const mostToken = 16 << 10
+// maxToken is the longest continue token in bytes: it becomes part of a URL.
+const maxToken = 16 << 10
 
-// mostCounted is the largest number of remaining objects that a server is believed.
-const mostCounted = 1 << 40
+// maxCounted is the largest number of remaining objects that a server is believed.
+const maxCounted = 1 << 40
 
 // Count requests the number of objects of a resource, by a list of one of them. whole is false if the server does
 // not report it: then there are more.
@@ -130,7 +130,7 @@ func (c *Client) Count(ctx context.Context, r Resource) (objects int64, whole bo
 		return 0, false, err
 	case page.Continue == "":
 		return l.objects, true, nil
-	case page.Remaining == nil || *page.Remaining < 0 || *page.Remaining > mostCounted:
+	case page.Remaining == nil || *page.Remaining < 0 || *page.Remaining > maxCounted:
 		return l.objects, false, nil
 	}
 	return l.objects + *page.Remaining, true, nil
@@ -154,7 +154,7 @@ func (l *list) page(ctx context.Context, limit int, token string) (meta, error) 
 	if errors.As(err, &syntax) || errors.As(err, &typ) {
 		err = &MalformedError{Path: path, What: "a list", Err: err}
 	}
-	if err == nil && (m.ResourceVersion == "" || len(m.Continue) > mostToken) {
+	if err == nil && (m.ResourceVersion == "" || len(m.Continue) > maxToken) {
 		err = &MalformedError{Path: path, What: "the list has no resourceVersion, or a continue token that is too long"}
 	}
 	return m, err

@@ -108,13 +108,13 @@ func text(raw []byte, into *string) func(at int) error {
 	return func(at int) error { return json.Unmarshal(raw[at:scan.Skip(raw, at)], into) }
 }
 
-// mostObjectName is the longest name of an object or namespace in bytes. Most kinds allow 253; some have no limit.
-const mostObjectName = 2048
+// maxObjectName is the longest name of an object or namespace in bytes. Most kinds allow 253; some have no limit.
+const maxObjectName = 2048
 
 // CheckNames refuses a name, or a namespace ("": none), that cannot be part of a path.
 func CheckNames(namespace, name string) error {
 	for _, n := range []string{namespace, name} {
-		if n == "." || n == ".." || strings.ContainsAny(n, "/%") || len(n) > mostObjectName || strings.ContainsFunc(n, unicode.IsControl) || name == "" {
+		if n == "." || n == ".." || strings.ContainsAny(n, "/%") || len(n) > maxObjectName || strings.ContainsFunc(n, unicode.IsControl) || name == "" {
 			return fmt.Errorf("no object can have the name %.80q in namespace %.80q", Printable(name), Printable(namespace))
 		}
 	}

@@ -72,10 +72,10 @@ func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
 	return served, k.named(r, err)
 }
 
-// tooMany returns an error if the collector remembers n objects of a resource and n exceeds mostResources.
+// tooMany returns an error if the collector remembers n objects of a resource and n exceeds maxResources.
 func tooMany(r Resource, n int) error {
-	if n > mostResources {
-		return &BoundError{Path: r.Path(""), Bound: fmt.Sprintf("there are more than %d of them", mostResources)}
+	if n > maxResources {
+		return &BoundError{Path: r.Path(""), Bound: fmt.Sprintf("there are more than %d of them", maxResources)}
 	}
 	return nil
 }

@@ -65,16 +65,16 @@ func (s *Spool) Bytes() int64 { return s.end }
 func (s *Spool) Sections() []Section { return s.sections }
 
 // Open starts the section of a resource. One section is open at a time.
-func (s *Spool) Open(r Resource) *Filling {
-	t := &Filling{s: s, resource: r}
+func (s *Spool) Open(r Resource) *SectionWriter {
+	t := &SectionWriter{s: s, resource: r}
 	if n := len(s.sections); n > 0 {
 		t.from = s.sections[n-1].to
 	}
 	return t
 }
 
-// Filling is a section that is being written: the Sink of one resource.
-type Filling struct {
+// SectionWriter is a section that is being written: the Sink of one resource.
+type SectionWriter struct {
 	s        *Spool
 	resource Resource
 	from     int64
@@ -84,7 +84,7 @@ type Filling struct {
 
 // Begin discards the objects of the resource so far. Each attempt uses another stream of the key: two texts under
 // one stream would reveal each other.
-func (t *Filling) Begin() error {
+func (t *SectionWriter) Begin() error {
 	if err := t.s.file.Truncate(t.from); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (t *Filling) Begin() error {
 }
 
 // Put adds an object.
-func (t *Filling) Put(o Object) error {
+func (t *SectionWriter) Put(o Object) error {
 	if t.stream == 0 {
 		if err := t.Begin(); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (t *Filling) Put(o Object) error {
 }
 
 // Close completes the section. Without it the section is discarded by the next.
-func (t *Filling) Close(l Listed) error {
+func (t *SectionWriter) Close(l Listed) error {
 	if t.stream == 0 {
 		if err := t.Begin(); err != nil {
 			return err

@@ -24,7 +24,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/compat"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/release"
-	"github.com/rowlock/rowlock/sqlstore/standin"
+	"github.com/rowlock/rowlock/sqlstore/etcdstub"
 )
 
 // deletesApart is the time that an etcd takes between the two writes by which a Pod without a grace period is
@@ -38,7 +38,7 @@ const envControllers = "ROWLOCK_ENVTEST_CONTROLLERS"
 // database is that of the etcd that comes with rowlock.
 type apiserverOptions struct {
 	servers []string
-	files   standin.TLS
+	files   etcdstub.TLS
 	certDir string
 	version string
 }
@@ -138,8 +138,8 @@ func (own *apiserverOptions) prepare(ctx context.Context, o *options, n *network
 		if len(own.servers) == 0 {
 			return errors.New("--etcd-servers must be specified: the address of the etcd that comes with rowlock; or --store, a database")
 		}
-		place, err := standin.Find(ctx, own.servers, own.files)
-		if errors.Is(err, standin.ErrStranger) {
+		place, err := etcdstub.Find(ctx, own.servers, own.files)
+		if errors.Is(err, etcdstub.ErrStranger) {
 			return fmt.Errorf("--etcd-servers: %w: objects are kept in a SQL database. Start the program `etcd` that `rowlock envtest setup` lays out, or `rowlock etcd`; or give --store", err)
 		}
 		if err != nil {

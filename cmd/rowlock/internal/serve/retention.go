@@ -14,10 +14,10 @@ type retention struct{ sqlstore.Retention }
 
 // Set implements pflag.Value.
 func (r *retention) Set(text string) error {
-	rest := r.Rest // if the flag names other resources only
+	rest := r.Default // if the flag names other resources only
 	read, err := sqlstore.ParseRetention(text)
-	if read.Rest == 0 {
-		read.Rest = rest
+	if read.Default == 0 {
+		read.Default = rest
 	}
 	if err == nil {
 		r.Retention = read
@@ -37,7 +37,7 @@ func (r *retention) warnUnknown(built []*kinds.Resource, log *slog.Logger) {
 			known[b.Plural], known[b.Storage.Key] = true, true
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Of)) {
+	for _, name := range slices.Sorted(maps.Keys(r.ByResource)) {
 		if !known[name] {
 			log.Warn("--history-retention names no built-in resource; for a custom one it takes effect", "resource", name)
 		}

@@ -12,7 +12,7 @@ func TestRetentionFlag(t *testing.T) {
 		"": "", "0s": "", "-1h": "", "leases": "", "leases=": "", "leases=x": "", "=5m": "", "leases=5m,leases=6m": "", "*=5m,*=6m": "", "Leases=5m": "", "99999d": "", "nand": "", "leases=5m,": "",
 	} {
 		var r retention
-		r.Rest = 5 * time.Minute
+		r.Default = 5 * time.Minute
 		if err := r.Set(text); (err != nil) != (want == "") {
 			t.Errorf("%q gave %v", text, err)
 			want = "5m0s"

@@ -219,7 +219,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	cfg := server.Config{
 		Tracer:    tracer,
 		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
-		Store:     sqlstore.New(driver, sqlstore.Config{Kept: o.retention.Retention, LowerNow: o.retentionLowerNow, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
+		Store:     sqlstore.New(driver, sqlstore.Config{RetentionByResource: o.retention.Retention, LowerNow: o.retentionLowerNow, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, CacheFile: cacheFile, Authenticate: access.Authenticate, DeletesApart: o.deletesApart,
 		Admission: admitted, Aggregation: aggregation,
 		Kubelet: &kubelet, Tokens: &access.Tokens, Routes: access.Routes,
@@ -233,7 +233,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if chosen.Emulated() {
 		cfg.Collectors = append(cfg.Collectors, metrics.Compatibility("kube", chosen.Patch(), chosen.String(), chosen.MinCompatibility.String()))
 	}
-	cfg.Usual(n.services)
+	cfg.SetDefaults(n.services)
 	// Servers of one database share their authority, so that none of them may replace it alone.
 	cfg.Loops = append(cfg.Loops, renewalLoop(dir, isFile || database.IsInMemory(url), log), server.Loop{Name: "heap", Run: startup.Run})
 	measured.Behind = cfg.Store.Behind

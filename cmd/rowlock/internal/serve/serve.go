@@ -99,7 +99,7 @@ kubeconfig in the data directory; later starts use them.`,
 		},
 	}
 	f, s := cmd.Flags(), &usage.Sections{}
-	s.Put(mostUsed, MostUsedFlags...)
+	s.Put(maxUsed, MostUsedFlags...)
 	s.Add("generic", f, o.addGeneric)
 	s.Add("database", f, func(f *pflag.FlagSet) {
 		o.addStore(f)
@@ -145,8 +145,8 @@ kubeconfig in the data directory; later starts use them.`,
 	return cmd
 }
 
-// mostUsed is the help section of the most important flags.
-const mostUsed = "most used"
+// maxUsed is the help section of the most important flags.
+const maxUsed = "most used"
 
 var MostUsedFlags = []string{
 	"data-dir", "store", "in-memory", "bind-address", "secure-port", "advertise-address", "service-cluster-ip-range", "tls-san",
@@ -175,7 +175,7 @@ func (o *options) addStore(f *pflag.FlagSet) {
 }
 
 func (o *options) addHistory(f *pflag.FlagSet) {
-	o.retention.Rest = 5 * time.Minute
+	o.retention.Default = 5 * time.Minute
 	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (default 5m): leases=10m,events=1h,*=7d. Versions older than --history-log-retention are packed")
 	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "apply a lowered --history-retention at once, and not after a day")
 	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and slow servers, can resume, at most --history-retention")

@@ -47,7 +47,7 @@ func (d decoder) open(row *sqlstore.Row) (ok bool, err error) {
 		return true, nil
 	}
 	plain, _, err := d.keys.Open(d.ctx, row.Key, row.Value)
-	if _, none := d.keys.(sqlstore.Unsealed); none && errors.Is(err, sqlstore.ErrSealed) {
+	if _, none := d.keys.(sqlstore.NoEncryption); none && errors.Is(err, sqlstore.ErrSealed) {
 		*d.skipped++
 		return false, nil
 	}

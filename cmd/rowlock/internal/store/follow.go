@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/backup"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 )
@@ -60,7 +60,7 @@ The exit code is 1 if something is damaged or missing.`,
 
 func listTable(w io.Writer, l *follow.Listing) {
 	fmt.Fprintf(w, "FOLDER\t%s (%s)\n", l.Dir, cli.Size(l.Bytes))
-	fmt.Fprintf(w, "OF CLUSTER\t%s\n", shown.Safe(l.Cluster))
+	fmt.Fprintf(w, "OF CLUSTER\t%s\n", display.Safe(l.Cluster))
 	for i, r := range l.Runs {
 		if i > 0 {
 			before := l.Runs[i-1]
@@ -72,13 +72,13 @@ func listTable(w io.Writer, l *follow.Listing) {
 			fmt.Fprintf(w, "RUN %d\trevisions %d to %d, %s to %s\n", r.Number, r.First, r.Last, cli.Time(r.From), cli.Time(r.Until))
 		}
 		for _, b := range r.Bases {
-			fmt.Fprintf(w, "  base\t%s  %s  taken %s\n", shown.Safe(b.File), cli.Size(b.Bytes), cli.Time(b.Taken))
+			fmt.Fprintf(w, "  base\t%s  %s  taken %s\n", display.Safe(b.File), cli.Size(b.Bytes), cli.Time(b.Taken))
 		}
 		for _, s := range r.Segments {
-			fmt.Fprintf(w, "  log\t%s  %s  revisions %d to %d, %s to %s\n", shown.Safe(s.File), cli.Size(s.Bytes), s.First, s.Last, cli.Time(s.Began), cli.Time(s.Until))
+			fmt.Fprintf(w, "  log\t%s  %s  revisions %d to %d, %s to %s\n", display.Safe(s.File), cli.Size(s.Bytes), s.First, s.Last, cli.Time(s.Began), cli.Time(s.Until))
 		}
 	}
 	for _, p := range l.Problems {
-		fmt.Fprintf(w, "PROBLEM\t%s\n", shown.Safe(p))
+		fmt.Fprintf(w, "PROBLEM\t%s\n", display.Safe(p))
 	}
 }

@@ -57,8 +57,8 @@ type Node struct {
 	Blocking   int  // the other ones that block its deletion
 }
 
-// Look is an object to process, and its namespace.
-type Look struct {
+// WorkItem is an object to process, and its namespace.
+type WorkItem struct {
 	ID        ID
 	Namespace unique.Handle[string]
 }
@@ -152,7 +152,7 @@ func (g *Graph) ownedBy(n *node) owning {
 
 // Set takes the present state of an object, and calls look with each object, including this one, that must be
 // examined because of the change. It reports whether the object's references have changed.
-func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
+func (g *Graph) Set(o *Object, look func(WorkItem)) (changed bool) {
 	i := g.find(o.ID)
 	if i == 0 {
 		if len(o.Refs) == 0 && o.State == 0 {
@@ -170,14 +170,14 @@ func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
 	n.set(uint8(o.State))
 	if began != 0 {
 		g.reportDependents(n, look)
-		look(Look{n.id, n.namespace})
+		look(WorkItem{n.id, n.namespace})
 	}
 	g.drop(i)
 	return changed
 }
 
 // Gone records the deletion of an object, and calls look like Set.
-func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
+func (g *Graph) Gone(id ID, p *Place, look func(WorkItem)) {
 	i := g.find(id)
 	if i == 0 {
 		return
@@ -194,13 +194,13 @@ func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
 // Locate takes where an owner is that others refer to, if that is not known.
 func (g *Graph) Locate(id ID, p *Place) {
 	if i := g.find(id); i != 0 && !g.nodes.at(i).has(located) {
-		g.locate(i, p, func(Look) {}) // the waiting object has a place now
+		g.locate(i, p, func(WorkItem) {}) // the waiting object has a place now
 		g.nodes.at(i).set(seen)
 	}
 }
 
 // locate records the place of an object, which determines the dependents that it can own.
-func (g *Graph) locate(i uint32, p *Place, look func(Look)) {
+func (g *Graph) locate(i uint32, p *Place, look func(WorkItem)) {
 	n := g.nodes.at(i)
 	same := n.has(located) && n.namespace == p.Namespace
 	n.locate(p)
@@ -224,7 +224,7 @@ func (g *Graph) valid(owner *node, dependent uint32) bool {
 }
 
 // count counts an edge at its owner, or stops counting it, for which the owner may be waiting.
-func (g *Graph) count(e *edge, by int, look func(Look)) {
+func (g *Graph) count(e *edge, by int, look func(WorkItem)) {
 	if !e.valid {
 		return
 	}
@@ -236,7 +236,7 @@ func (g *Graph) count(e *edge, by int, look func(Look)) {
 		of.blocking += uint32(by)
 	}
 	if by < 0 && (of.owned == 0 && n.state()&Orphaning != 0 || blocks && of.blocking == 0 && n.state()&Foreground != 0) {
-		look(Look{n.id, n.namespace})
+		look(WorkItem{n.id, n.namespace})
 	}
 }
 
@@ -253,15 +253,15 @@ func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
 	}
 }
 
-func (g *Graph) reportDependents(n *node, look func(Look)) {
+func (g *Graph) reportDependents(n *node, look func(WorkItem)) {
 	for e := g.ownedBy(n).first; e != 0; e = g.edges.at(e).after {
 		d := g.nodes.at(g.edges.at(e).dependent)
-		look(Look{d.id, d.namespace})
+		look(WorkItem{d.id, d.namespace})
 	}
 }
 
 // refer puts references in the place of those that a node has.
-func (g *Graph) refer(i uint32, refs []Ref, look func(Look)) (changed bool) {
+func (g *Graph) refer(i uint32, refs []Ref, look func(WorkItem)) (changed bool) {
 	refs = inOrder(refs)
 	at := &g.nodes.at(i).owners // the link to the present edge; nodes and edges stay where they are
 	for *at != 0 || len(refs) > 0 {
@@ -334,7 +334,7 @@ func (g *Graph) connect(dependent uint32, r Ref) uint32 {
 }
 
 // disconnect removes an edge from its owner, for which the owner may be waiting.
-func (g *Graph) disconnect(i uint32, look func(Look)) {
+func (g *Graph) disconnect(i uint32, look func(WorkItem)) {
 	e := g.edges.at(i)
 	g.count(e, -1, look)
 	n := g.nodes.at(e.owner)
@@ -358,16 +358,16 @@ func (g *Graph) disconnect(i uint32, look func(Look)) {
 }
 
 // block changes whether a reference blocks.
-func (g *Graph) block(i uint32, blocks bool, look func(Look)) {
+func (g *Graph) block(i uint32, blocks bool, look func(WorkItem)) {
 	e := g.edges.at(i)
 	if e.blocks == blocks {
 		return
 	}
-	g.count(e, -1, func(Look) {})
+	g.count(e, -1, func(WorkItem) {})
 	e.blocks = blocks
 	g.count(e, 1, nil)
 	if n := g.nodes.at(e.owner); e.valid && !blocks && e.owner != e.dependent && g.owning.at(n.owning).blocking == 0 && n.state()&Foreground != 0 {
-		look(Look{n.id, n.namespace})
+		look(WorkItem{n.id, n.namespace})
 	}
 }
 

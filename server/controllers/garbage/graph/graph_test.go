@@ -27,7 +27,7 @@ func (w *world) id(name string) graph.ID {
 	return id
 }
 
-func (w *world) look(l graph.Look) { w.queue = append(w.queue, w.names[l.ID]) }
+func (w *world) look(l graph.WorkItem) { w.queue = append(w.queue, w.names[l.ID]) }
 
 // queued returns the objects that the graph has reported since the last call.
 func (w *world) queued() string {
@@ -178,7 +178,7 @@ func TestMarks(t *testing.T) {
 	}
 	w.Begin(1)
 	w.do("set b - a")
-	if lost := w.Lost(1); len(lost) != 1 || w.names[lost[0]] != "c" {
+	if lost := w.Missing(1); len(lost) != 1 || w.names[lost[0]] != "c" {
 		t.Errorf("lost is %v", lost)
 	}
 }

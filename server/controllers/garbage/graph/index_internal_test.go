@@ -56,7 +56,7 @@ func TestMemoryOfNodes(t *testing.T) {
 		for _, owner := range owners {
 			o.Refs = append(o.Refs, Ref{Owner: IDOf(owner), Blocks: true})
 		}
-		g.Set(&o, func(Look) {})
+		g.Set(&o, func(WorkItem) {})
 	}
 	set("stays", Foreground)
 	for range 3 {

@@ -22,16 +22,16 @@ func (g *Graph) mark(id ID, flag uint8) {
 }
 
 // Unpark calls fn with all objects that Park has marked, and removes the marks.
-func (g *Graph) Unpark(fn func(Look)) {
+func (g *Graph) Unpark(fn func(WorkItem)) {
 	g.each(func(n *node) {
 		if n.has(parked) {
 			n.clear(parked)
-			fn(Look{n.id, n.namespace})
+			fn(WorkItem{n.id, n.namespace})
 		}
 	})
 }
 
-// Begin announces that all objects of a kind are set again. Those that were not when Lost is
+// Begin announces that all objects of a kind are set again. Those that were not when Missing is
 // called are gone.
 func (g *Graph) Begin(kind uint32) {
 	g.each(func(n *node) {
@@ -41,8 +41,8 @@ func (g *Graph) Begin(kind uint32) {
 	})
 }
 
-// Lost lists the objects of a kind that were not set or located since Begin.
-func (g *Graph) Lost(kind uint32) (list []ID) {
+// Missing lists the objects of a kind that were not set or located since Begin.
+func (g *Graph) Missing(kind uint32) (list []ID) {
 	g.each(func(n *node) {
 		if n.has(located) && !n.has(absent) && n.kind() == kind && !n.has(seen) {
 			list = append(list, n.id)

@@ -187,7 +187,7 @@ func TestMemory(t *testing.T) {
 		if i%10 == 0 {
 			owner = graph.IDOf("owner of " + name)
 		}
-		g.Set(&o, func(graph.Look) { t.Error("nobody is to be looked at") })
+		g.Set(&o, func(graph.WorkItem) { t.Error("nobody is to be looked at") })
 	}
 	each := float64(size()-before) / many
 	t.Logf("%.0f bytes a dependent", each)
@@ -196,7 +196,7 @@ func TestMemory(t *testing.T) {
 	}
 	for _, name := range names {
 		p := place(1, name)
-		g.Gone(graph.IDOf(name), &p, func(graph.Look) {})
+		g.Gone(graph.IDOf(name), &p, func(graph.WorkItem) {})
 	}
 	if nodes, edges := g.Len(); nodes != 0 || edges != 0 {
 		t.Errorf("%d objects and %d references are left", nodes, edges)

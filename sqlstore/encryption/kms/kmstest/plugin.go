@@ -22,10 +22,10 @@ import (
 	v2 "k8s.io/kms/apis/v2"
 )
 
-// Manner configures the behaviour of a plugin. The zero Manner is correct.
-type Manner struct {
+// Behavior configures the behaviour of a plugin. The zero Behavior is correct.
+type Behavior struct {
 	Hang        bool    // nothing is answered before the caller goes away
-	Deaf        bool    // only Encrypt and Decrypt hang
+	CallsHang   bool    // only Encrypt and Decrypt hang
 	Err         error   // all that is answered
 	Refuse      error   // result of Decrypt
 	Healthz     *string // instead of "ok"
@@ -39,12 +39,12 @@ type Manner struct {
 
 // Plugin is a KMS plugin. It decrypts only values of its own keys.
 type Plugin struct {
-	mu      sync.Mutex
-	keyID   string
-	manner  Manner
-	calls   map[string]int
-	waiting int
-	open    int // connections
+	mu       sync.Mutex
+	keyID    string
+	behavior Behavior
+	calls    map[string]int
+	waiting  int
+	open     int // connections
 
 	path   string
 	server *grpc.Server
@@ -149,11 +149,11 @@ func (p *Plugin) Rotate(keyID string) {
 	p.keyID = keyID
 }
 
-// Behave changes how the plugin behaves.
-func (p *Plugin) Behave(m Manner) {
+// SetBehavior changes how the plugin behaves.
+func (p *Plugin) SetBehavior(m Behavior) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.manner = m
+	p.behavior = m
 }
 
 // Calls returns how often a method was called: Status, Encrypt, Decrypt or Version.
@@ -170,11 +170,11 @@ func (p *Plugin) Waiting() int {
 	return p.waiting
 }
 
-func (p *Plugin) enter(ctx context.Context, method string) (Manner, string, error) {
+func (p *Plugin) enter(ctx context.Context, method string) (Behavior, string, error) {
 	p.mu.Lock()
 	p.calls[method]++
-	m, keyID := p.manner, p.keyID
-	hang := m.Hang || m.Deaf && (method == "Encrypt" || method == "Decrypt")
+	m, keyID := p.behavior, p.keyID
+	hang := m.Hang || m.CallsHang && (method == "Encrypt" || method == "Decrypt")
 	if hang {
 		p.waiting++
 	}
@@ -202,7 +202,7 @@ func aead(keyID string) cipher.AEAD {
 	return gcm
 }
 
-func (p *Plugin) encrypt(ctx context.Context, plain []byte) (sealed []byte, keyID string, m Manner, err error) {
+func (p *Plugin) encrypt(ctx context.Context, plain []byte) (sealed []byte, keyID string, m Behavior, err error) {
 	m, keyID, err = p.enter(ctx, "Encrypt")
 	switch {
 	case err != nil:

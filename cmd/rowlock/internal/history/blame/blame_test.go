@@ -110,7 +110,7 @@ func TestDraw(t *testing.T) {
 	for i, path := range []string{"kind", `spec.list[name="x"].image`, `spec.list[name="x"].name`, "spec.text"} {
 		origins[path] = blame.Origin{Manager: fmt.Sprintf("m%d\x1b", i), Revision: "7", Time: begun}
 	}
-	got, err := blame.Draw(screen.Screen{}, begun, text, origins)
+	got, err := blame.Render(screen.Screen{}, begun, text, origins)
 	if err != nil {
 		t.Fatal(err)
 	}

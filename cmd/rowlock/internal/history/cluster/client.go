@@ -28,8 +28,8 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator"
 )
 
-// mostAnswer is the largest answer in bytes. Lists are read in pages far below it.
-const mostAnswer = 64 << 20
+// maxAnswer is the largest answer in bytes. Lists are read in pages far below it.
+const maxAnswer = 64 << 20
 
 // Flags are the flags by which kubectl finds its cluster.
 type Flags struct {
@@ -78,7 +78,7 @@ func New(cfg *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return &Client{Namespace: namespace, Base: base, http: remote.Staying(client)}, nil
+	return &Client{Namespace: namespace, Base: base, http: remote.WithoutRedirects(client)}, nil
 }
 
 // Transport sends requests with the user's credentials.
@@ -97,19 +97,19 @@ type Request struct {
 	Body   any    // JSON, or nothing
 	Type   string // Content-Type of Body; default application/json
 	Accept string // default application/json
-	Own    bool   // an answer that another server behind this one gave is an *ElsewhereError
+	Own    bool   // an answer that another server behind this one gave is an *ForwardedError
 }
 
-// ElsewhereError: the server has forwarded the request to an aggregated server, which counts resource versions of
+// ForwardedError: the server has forwarded the request to an aggregated server, which counts resource versions of
 // its own and has no history.
-type ElsewhereError struct{ Path string }
+type ForwardedError struct{ Path string }
 
-func (e *ElsewhereError) Error() string {
+func (e *ForwardedError) Error() string {
 	return e.Path + " is not stored by this server, which knows it as it is now alone"
 }
 
-// Elsewhere reports whether an aggregated server sent the answer with these headers.
-func Elsewhere(h http.Header) bool {
+// IsForwarded reports whether an aggregated server sent the answer with these headers.
+func IsForwarded(h http.Header) bool {
 	return strings.Contains(strings.Join(h.Values("Via"), ","), aggregator.Via) // proxies on the way add their own
 }
 
@@ -156,16 +156,16 @@ func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
 		return nil, plain(err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading the answer to %s: %w", r.Path, err)
-	case len(data) > mostAnswer:
-		return nil, fmt.Errorf("the answer to %s is larger than %d MiB", r.Path, mostAnswer>>20)
+	case len(data) > maxAnswer:
+		return nil, fmt.Errorf("the answer to %s is larger than %d MiB", r.Path, maxAnswer>>20)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, refusal(resp, data)
-	case r.Own && Elsewhere(resp.Header):
-		return nil, &ElsewhereError{Path: r.Path}
+	case r.Own && IsForwarded(resp.Header):
+		return nil, &ForwardedError{Path: r.Path}
 	}
 	return data, nil
 }

@@ -83,8 +83,8 @@ func ParseNames(args []string) (Names, error) {
 	return n, nil
 }
 
-// Given reports whether there were arguments.
-func (n Names) Given() bool { return len(n.words) > 0 }
+// IsSet reports whether there were arguments.
+func (n Names) IsSet() bool { return len(n.words) > 0 }
 
 // Types returns the resources if the arguments name no objects; otherwise nil.
 func (n Names) Types(all *Resources) ([]*Resource, error) {

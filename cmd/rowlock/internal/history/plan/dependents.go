@@ -31,13 +31,13 @@ func (u *Undelete) dependents(ctx context.Context, p *Plan, t cluster.Target, ro
 			for _, ref := range owners(obj) {
 				owner, _ := ref["uid"].(string)
 				byOwner[owner] = append(byOwner[owner], k)
-				if count++; count > 10*mostSteps {
+				if count++; count > 10*maxSteps {
 					return errors.New("too many objects have owners")
 				}
 			}
 			return nil
 		})
-		if revisions.LeftOut(err) {
+		if revisions.IsSkipped(err) {
 			p.Notes = append(p.Notes, fmt.Sprintf("Dependents among %s are not looked for: %v.", r.String(), err))
 			continue
 		}

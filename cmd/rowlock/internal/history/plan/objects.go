@@ -59,7 +59,7 @@ func fresh(past Object, ownStatus bool) Object {
 		delete(obj, "status")
 	}
 	if obj["kind"] == "Job" && obj["apiVersion"] == "batch/v1" {
-		recreate.Untie("jobs.batch", obj)
+		recreate.RemoveReferences("jobs.batch", obj)
 	}
 	return obj
 }
@@ -79,7 +79,7 @@ func recreated(past Object, ownStatus bool) Object {
 		delete(notes, "pv.kubernetes.io/bound-by-controller")
 	case "PersistentVolume":
 		// The volume is reserved for the claim of that name, whatever its UID now.
-		recreate.Untie("persistentvolumes", obj)
+		recreate.RemoveReferences("persistentvolumes", obj)
 	}
 	return obj
 }
@@ -149,16 +149,16 @@ func comparable(live Object, ownStatus bool) Object {
 	return obj
 }
 
-// mostFields limits the changed fields that a step names.
-const mostFields = 6
+// maxFields limits the changed fields that a step names.
+const maxFields = 6
 
 // differing returns the paths of the first fields that differ between two objects, sorted.
 func differing(a, b Object) []string {
 	var list []string
 	differ("", a, b, &list)
 	slices.Sort(list)
-	if more := len(list) - mostFields; more > 0 {
-		list = append(list[:mostFields], fmt.Sprintf("and %d more", more))
+	if more := len(list) - maxFields; more > 0 {
+		list = append(list[:maxFields], fmt.Sprintf("and %d more", more))
 	}
 	return list
 }

@@ -24,8 +24,8 @@ const Manager = "rowlock-restore"
 
 // Bounds of a plan.
 const (
-	mostSteps = 20000
-	mostBytes = 256 << 20
+	maxSteps = 20000
+	maxBytes = 256 << 20
 )
 
 // Object is an object as JSON.
@@ -91,8 +91,8 @@ func (p *Plan) add(s *Step, size int) error {
 	if s.Action == Create && s.Target.Resource.Name == "namespaces" && s.Target.Resource.Group == "" {
 		p.absent[s.Target.Name] = true
 	}
-	if len(p.Steps) > mostSteps || p.bytes > mostBytes {
-		return fmt.Errorf("that is more than %d objects or %d MiB at once: name types, objects or a selector", mostSteps, mostBytes>>20)
+	if len(p.Steps) > maxSteps || p.bytes > maxBytes {
+		return fmt.Errorf("that is more than %d objects or %d MiB at once: name types, objects or a selector", maxSteps, maxBytes>>20)
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/screen"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 // sign returns the mark of a step in the printed plan.
@@ -39,9 +39,9 @@ func (s *Step) Line(sc screen.Screen) string {
 			text += " (" + note + ")"
 		}
 	}
-	text = sc.Paint(colour, shown.Safe(text)) + "\n"
+	text = sc.Color(colour, display.Safe(text)) + "\n"
 	if s.Err != nil {
-		text += "             " + shown.Safe(s.Err.Error()) + "\n"
+		text += "             " + display.Safe(s.Err.Error()) + "\n"
 	}
 	return text
 }
@@ -64,13 +64,13 @@ func (p *Plan) Text(sc screen.Screen) string {
 	}
 	fmt.Fprintf(&b, "%d to create, %d to change, %d to adopt, %d to delete; %d the same.\n", counts[Create], counts[Change], counts[Adopt], counts[Delete], p.Same)
 	for _, reason := range slices.Sorted(maps.Keys(p.Left)) {
-		fmt.Fprintf(&b, "Left out: %d %s.\n", p.Left[reason], shown.Safe(reason))
+		fmt.Fprintf(&b, "Left out: %d %s.\n", p.Left[reason], display.Safe(reason))
 	}
 	for _, note := range p.Notes {
-		b.WriteString(shown.Safe(note) + "\n")
+		b.WriteString(display.Safe(note) + "\n")
 	}
 	if faults > 0 {
-		b.WriteString(sc.Paint(screen.Red, fmt.Sprintf("%d would not go (!): they are left as they are.", faults)) + "\n")
+		b.WriteString(sc.Color(screen.Red, fmt.Sprintf("%d would not go (!): they are left as they are.", faults)) + "\n")
 	}
 	return b.String()
 }

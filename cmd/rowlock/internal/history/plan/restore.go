@@ -80,7 +80,7 @@ func (r *Restore) types(ctx context.Context, p *Plan) error {
 		case err == nil:
 			reached = true
 			continue
-		case r.Named || !revisions.LeftOut(err):
+		case r.Named || !revisions.IsSkipped(err):
 			return err
 		case apierrors.IsResourceExpired(err):
 			expired = err
@@ -100,8 +100,8 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 	past := s
 	past.At = r.At
 	err := revisions.Each(ctx, r.Client, resource, past, func(obj Object) error {
-		if held += size(obj); held > mostBytes {
-			return fmt.Errorf("the %s of then are more than %d MiB: name objects or a selector", resource.String(), mostBytes>>20)
+		if held += size(obj); held > maxBytes {
+			return fmt.Errorf("the %s of then are more than %d MiB: name objects or a selector", resource.String(), maxBytes>>20)
 		}
 		then[targetOf(resource, obj)], found = obj, true
 		return nil

@@ -38,7 +38,7 @@ func (e *NotKeptError) Error() string {
 }
 
 // Each calls do for the objects of a resource, page by page. Items have their kind. If the resource has no
-// history, Each calls nothing for a past revision and returns a *NotKeptError, or a *cluster.ElsewhereError if an
+// history, Each calls nothing for a past revision and returns a *NotKeptError, or a *cluster.ForwardedError if an
 // aggregated server serves it.
 func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selection, do func(Object) error) error {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
@@ -108,11 +108,11 @@ func tooOld(err error, at int64) error {
 	return err
 }
 
-// LeftOut reports whether a list failed for a reason that concerns its resource alone, so that a command on many
+// IsSkipped reports whether a list failed for a reason that concerns its resource alone, so that a command on many
 // resources goes on: the user may not list it, it cannot be listed, or its history is missing or too short.
-func LeftOut(err error) bool {
+func IsSkipped(err error) bool {
 	var notKept *NotKeptError
-	var elsewhere *cluster.ElsewhereError
+	var elsewhere *cluster.ForwardedError
 	return errors.As(err, &elsewhere) || Denied(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) || errors.As(err, &notKept)
 }
 

@@ -60,7 +60,7 @@ func unicode(env func(string) string) bool {
 	return true // no locale is set: containers, cron
 }
 
-// Colours of Paint.
+// Colours of Color.
 const (
 	Red    = "31"
 	Green  = "32"
@@ -70,8 +70,8 @@ const (
 	Bold   = "1"
 )
 
-// Paint returns a text in a colour if the screen has colours.
-func (s Screen) Paint(colour, text string) string {
+// Color returns a text in a colour if the screen has colours.
+func (s Screen) Color(colour, text string) string {
 	if !s.Colours || text == "" {
 		return text
 	}
@@ -86,8 +86,8 @@ func (s Screen) Sign(unicode, ascii string) string {
 	return ascii
 }
 
-// Fit truncates a text to n columns; n < 1 keeps it.
-func (s Screen) Fit(text string, n int) string {
+// Truncate truncates a text to n columns; n < 1 keeps it.
+func (s Screen) Truncate(text string, n int) string {
 	runes := []rune(text)
 	if n < 1 || len(runes) <= n {
 		return text
@@ -127,7 +127,7 @@ func (s Screen) Patch(text string) string {
 			colour = Cyan
 		}
 		if colour != "" {
-			body = s.Paint(colour, body)
+			body = s.Color(colour, body)
 		}
 		b.WriteString(body)
 		if len(line) > 0 && line[len(line)-1] == '\n' {

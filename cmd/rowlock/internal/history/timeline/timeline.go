@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/moments"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/screen"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// Line configures the drawing of a history.
-type Line struct {
+// Options configures the drawing of a history.
+type Options struct {
 	Screen screen.Screen
 	Now    time.Time // its zone is that of the drawing
 	Fold   bool      // equal writes become one row
@@ -33,10 +33,10 @@ type Row struct {
 	count       int
 }
 
-// Draw draws writes, newest first.
-func (l Line) Draw(title string, list []revisions.Revision, more bool) string {
+// Render draws writes, newest first.
+func (l Options) Render(title string, list []revisions.Revision, more bool) string {
 	var b strings.Builder
-	b.WriteString(l.Screen.Paint(screen.Bold, l.Screen.Fit(title+": "+l.summary(list), l.Screen.Width)) + "\n")
+	b.WriteString(l.Screen.Color(screen.Bold, l.Screen.Truncate(title+": "+l.summary(list), l.Screen.Width)) + "\n")
 	if len(list) == 0 {
 		return b.String()
 	}
@@ -45,13 +45,13 @@ func (l Line) Draw(title string, list []revisions.Revision, more bool) string {
 	}
 	b.WriteString("\n")
 	if more {
-		b.WriteString(l.Screen.Paint(screen.Dim, l.Screen.Sign("┆", ":")+" there are older writes: use --limit or --since to show them") + "\n")
+		b.WriteString(l.Screen.Color(screen.Dim, l.Screen.Sign("┆", ":")+" there are older writes: use --limit or --since to show them") + "\n")
 	}
 	l.rows(&b, list)
 	return b.String()
 }
 
-func (l Line) summary(list []revisions.Revision) string {
+func (l Options) summary(list []revisions.Revision) string {
 	if len(list) == 0 {
 		return "no write is known"
 	}
@@ -63,10 +63,10 @@ func (l Line) summary(list []revisions.Revision) string {
 		l.clock(oldest), moments.Day(oldest, l.Now), l.clock(newest), moments.Day(newest, l.Now), newest.In(l.Now.Location()).Format("MST"))
 }
 
-func (l Line) clock(t time.Time) string { return t.In(l.Now.Location()).Format("15:04:05") }
+func (l Options) clock(t time.Time) string { return t.In(l.Now.Location()).Format("15:04:05") }
 
 // density returns a bar of the number of writes over time.
-func (l Line) density(list []revisions.Revision) string {
+func (l Options) density(list []revisions.Revision) string {
 	oldest, newest := list[len(list)-1].WrittenAt.Time, list[0].WrittenAt.Time
 	span := newest.Sub(oldest)
 	if len(list) < 5 || span < time.Second {
@@ -90,10 +90,10 @@ func (l Line) density(list []revisions.Revision) string {
 	for i, n := range counts {
 		bar[i] = levels[(n*(len(levels)-1)+most-1)/most]
 	}
-	return "  " + l.clock(oldest) + " " + l.Screen.Paint(screen.Cyan, string(bar)) + " " + l.clock(newest)
+	return "  " + l.clock(oldest) + " " + l.Screen.Color(screen.Cyan, string(bar)) + " " + l.clock(newest)
 }
 
-func (l Line) rows(b *strings.Builder, list []revisions.Revision) {
+func (l Options) rows(b *strings.Builder, list []revisions.Revision) {
 	rows := l.fold(list)
 	who := 0
 	for _, r := range rows {
@@ -105,9 +105,9 @@ func (l Line) rows(b *strings.Builder, list []revisions.Revision) {
 		at := r.first.WrittenAt.Time
 		if today := at.In(l.Now.Location()).Format(time.DateOnly); today != day {
 			day = today
-			b.WriteString(l.Screen.Sign("│ ", "| ") + l.Screen.Paint(screen.Bold, at.In(l.Now.Location()).Format("Monday 2006-01-02")) + "\n")
+			b.WriteString(l.Screen.Sign("│ ", "| ") + l.Screen.Color(screen.Bold, at.In(l.Now.Location()).Format("Monday 2006-01-02")) + "\n")
 		} else if gap := at.Sub(before); gap >= silence {
-			b.WriteString(l.Screen.Paint(screen.Dim, l.Screen.Sign("┆ ", ": ")+moments.Ago(gap)+" without a write") + "\n")
+			b.WriteString(l.Screen.Color(screen.Dim, l.Screen.Sign("┆ ", ": ")+moments.Ago(gap)+" without a write") + "\n")
 		}
 		before = r.last.WrittenAt.Time
 		b.WriteString(l.row(r, who) + "\n")
@@ -115,7 +115,7 @@ func (l Line) rows(b *strings.Builder, list []revisions.Revision) {
 }
 
 // fold combines equal writes in a row.
-func (l Line) fold(list []revisions.Revision) []Row {
+func (l Options) fold(list []revisions.Revision) []Row {
 	var rows []Row
 	for i := len(list) - 1; i >= 0; {
 		j := i
@@ -138,7 +138,7 @@ func same(a, b *revisions.Revision) bool {
 		a.Object.UID == b.Object.UID && slices.Equal(a.By(), b.By()) && slices.Equal(a.ChangedFields, b.ChangedFields)
 }
 
-func (l Line) row(r Row, who int) string {
+func (l Options) row(r Row, who int) string {
 	s := l.Screen
 	sign, colour := s.Sign("●", "*"), screen.Yellow
 	switch r.last.Change {
@@ -147,11 +147,11 @@ func (l Line) row(r Row, who int) string {
 	case "delete":
 		sign, colour = s.Sign("✕", "x"), screen.Red
 	}
-	change := shown.Safe(r.last.Change)
+	change := display.Safe(r.last.Change)
 	ago := moments.Ago(l.Now.Sub(r.first.WrittenAt.Time)) + " ago"
 	head := fmt.Sprintf("%s %s %s  ", sign, l.clock(r.first.WrittenAt.Time), screen.Pad(ago, 10))
-	number := shown.Safe(r.last.Revision)
-	middle := fmt.Sprintf("%s  %s  %s  ", screen.Pad(number, 7), screen.Pad(change, 6), screen.Pad(s.Fit(author(r.last), who), who))
+	number := display.Safe(r.last.Revision)
+	middle := fmt.Sprintf("%s  %s  %s  ", screen.Pad(number, 7), screen.Pad(change, 6), screen.Pad(s.Truncate(author(r.last), who), who))
 	times := ""
 	if r.count > 1 {
 		times = fmt.Sprintf("%d times until %s: ", r.count, l.clock(r.last.WrittenAt.Time))
@@ -161,8 +161,8 @@ func (l Line) row(r Row, who int) string {
 		room = max(s.Width-len([]rune(head+middle)), 1)
 		left = max(room-len(times), 1)
 	}
-	what := s.Fit(times+fields(r.last, left, s), room)
-	return strings.TrimRight(s.Paint(colour, sign)+head[len(sign):]+s.Paint(screen.Dim, screen.Pad(number, 7))+middle[len(screen.Pad(number, 7)):]+what, " ")
+	what := s.Truncate(times+fields(r.last, left, s), room)
+	return strings.TrimRight(s.Color(colour, sign)+head[len(sign):]+s.Color(screen.Dim, screen.Pad(number, 7))+middle[len(screen.Pad(number, 7)):]+what, " ")
 }
 
 // author returns the managers of a write, with the user if it is known.
@@ -174,7 +174,7 @@ func author(r *revisions.Revision) string {
 	if text == "" {
 		return "-"
 	}
-	return shown.Safe(text)
+	return display.Safe(text)
 }
 
 // fields returns as many of the changed fields as fit, and the number of the others.
@@ -194,14 +194,14 @@ func fields(r *revisions.Revision, room int, s screen.Screen) string {
 		if i > 0 {
 			next += ", "
 		}
-		next += shown.Safe(f)
+		next += display.Safe(f)
 		rest := ""
 		if left := len(r.ChangedFields) - i - 1; left > 0 {
 			rest = fmt.Sprintf(" +%d%s", left, open)
 		}
 		if room > 0 && len([]rune(next+rest)) > room {
 			if i == 0 {
-				return s.Fit(tail(shown.Safe(f), room-len(rest), s), room-len(rest)) + rest
+				return s.Truncate(tail(display.Safe(f), room-len(rest), s), room-len(rest)) + rest
 			}
 			return text + fmt.Sprintf(" +%d%s", len(r.ChangedFields)-i, open)
 		}

@@ -38,8 +38,8 @@ func life() []revisions.Revision {
 }
 
 func TestDraw(t *testing.T) {
-	line := timeline.Line{Screen: screen.Screen{Unicode: true}, Now: now, Fold: true}
-	got := line.Draw("web", life(), true)
+	line := timeline.Options{Screen: screen.Screen{Unicode: true}, Now: now, Fold: true}
+	got := line.Render("web", life(), true)
 	want := `web: 6 writes, 18:00:00 yesterday to 13:59:00 today (UTC)
   18:00:00 █                                     █    ███ 13:59:00
 
@@ -56,7 +56,7 @@ func TestDraw(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	line.Fold = false
-	if got := strings.Count(line.Draw("web", life(), false), "spec.renewTime"); got != 3 {
+	if got := strings.Count(line.Render("web", life(), false), "spec.renewTime"); got != 3 {
 		t.Errorf("%d rows of what is not to be folded, want 3", got)
 	}
 }
@@ -76,10 +76,10 @@ func squeezed(text string) string {
 // TestDrawFits: no line is wider than the screen, in ASCII where there is no more.
 func TestDrawFits(t *testing.T) {
 	for _, width := range []int{70, 80, 120} {
-		line := timeline.Line{Screen: screen.Screen{Width: width}, Now: now, Fold: true}
+		line := timeline.Options{Screen: screen.Screen{Width: width}, Now: now, Fold: true}
 		list := life()
 		list[4].ChangedFields = []string{strings.Repeat("spec.long.", 30) + "end", "spec.other"}
-		for _, l := range strings.Split(line.Draw("web", list, false), "\n") {
+		for _, l := range strings.Split(line.Render("web", list, false), "\n") {
 			if len(l) > width {
 				t.Errorf("width %d: %d columns: %s", width, len(l), l)
 			}
@@ -96,7 +96,7 @@ func TestDrawFits(t *testing.T) {
 func TestDrawHostile(t *testing.T) {
 	bad := write(1, time.Minute, "update", "\x1b]0;owned\x07", "a\x1b[2Jb\nc")
 	bad.User = "\x1b[31m"
-	got := (timeline.Line{Now: now}).Draw("web", []revisions.Revision{bad}, false)
+	got := (timeline.Options{Now: now}).Render("web", []revisions.Revision{bad}, false)
 	if strings.ContainsAny(got, "\x1b\x07") || strings.Count(got, "\n") != 4 {
 		t.Errorf("got %q", got)
 	}

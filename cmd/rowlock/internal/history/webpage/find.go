@@ -18,7 +18,7 @@ func (p *Page) find(ctx context.Context, c *cluster.Client, all *cluster.Resourc
 	if err != nil {
 		return nil, err
 	}
-	if !names.Given() {
+	if !names.IsSet() {
 		for _, r := range all.Preferred() {
 			if r.Namespaced && r.Can("list") && !passing[r.String()] && r.Group != revisions.Group {
 				types = append(types, r)
@@ -42,12 +42,12 @@ func (p *Page) find(ctx context.Context, c *cluster.Client, all *cluster.Resourc
 					seen[t] = true
 					found = append(found, t)
 				}
-				if len(found) > 10*mostObjects {
+				if len(found) > 10*maxObjects {
 					return errors.New("too many objects: name types, or objects")
 				}
 				return nil
 			})
-			if revisions.LeftOut(err) {
+			if revisions.IsSkipped(err) {
 				p.note("%s are left out: %v", r.String(), err)
 				break
 			}

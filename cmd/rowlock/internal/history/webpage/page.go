@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 var (
@@ -25,14 +25,14 @@ var (
 
 // Bounds of a page.
 const (
-	mostObjects = 500
-	mostText    = 32 << 20 // bytes of YAML
+	maxObjects = 500
+	maxText    = 32 << 20 // bytes of YAML
 )
 
 // Config configures a page.
 type Config struct {
 	Now     time.Time // its zone is that of the page
-	Form    *shown.Form
+	Form    *display.Form
 	Server  string
 	Version string
 }
@@ -81,8 +81,8 @@ func (p *Page) Collect(ctx context.Context, c *cluster.Client, all *cluster.Reso
 		}
 	}
 	for i, t := range targets {
-		if len(p.objects) == mostObjects || p.text > mostText {
-			p.note("%d objects are left out: a page holds %d objects and %d MiB of text.", len(targets)-i, mostObjects, mostText>>20)
+		if len(p.objects) == maxObjects || p.text > maxText {
+			p.note("%d objects are left out: a page holds %d objects and %d MiB of text.", len(targets)-i, maxObjects, maxText>>20)
 			break
 		}
 		if err := p.add(ctx, c, t, q, named); err != nil {
@@ -100,7 +100,7 @@ func (p *Page) add(ctx context.Context, c *cluster.Client, t cluster.Target, q r
 	o := object{Name: t.String(), Namespace: t.Namespace}
 	q.PageSize = 25 // with objects, pages are large
 	more, err := revisions.List(ctx, c, t, q, func(r *revisions.Revision) (bool, error) {
-		if p.text > mostText {
+		if p.text > maxText {
 			return false, nil
 		}
 		row, err := p.row(r)

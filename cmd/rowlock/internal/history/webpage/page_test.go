@@ -11,17 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/display"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/webpage"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/server/rowlocktest"
 )
 
 // hostile ends the script, the style and the data that it is written into, if it can.
 const hostile = `</script></style><script>alert("x")</script><img src=x onerror=alert(1)>{{.}}'"&`
 
-func written(t *testing.T, srv *rowlocktest.Server, form shown.Form, args ...string) string {
+func written(t *testing.T, srv *rowlocktest.Server, form display.Form, args ...string) string {
 	t.Helper()
 	c, err := cluster.New(srv.Config(), "default")
 	if err != nil {
@@ -74,7 +74,7 @@ var (
 // script and style, by their hashes.
 func TestEscaped(t *testing.T) {
 	t.Parallel()
-	text := written(t, serve(t), shown.Form{})
+	text := written(t, serve(t), display.Form{})
 	found := element.FindAllStringSubmatch(text, -1)
 	if len(found) != 3 {
 		t.Fatalf("%d scripts and styles, want 3", len(found))
@@ -105,7 +105,7 @@ func TestSecrets(t *testing.T) {
 	t.Parallel()
 	srv := serve(t)
 	for show, args := range map[bool][]string{true: {"secret/pw"}, false: {}} {
-		text := written(t, srv, shown.Form{Secrets: show}, args...)
+		text := written(t, srv, display.Form{Secrets: show}, args...)
 		if strings.Contains(text, "cXVpZXQ") != show || !strings.Contains(text, "secret/pw") {
 			t.Errorf("shown %t:\n%s", show, text)
 		}
@@ -139,7 +139,7 @@ func TestCollect(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.Since.Revision, q.Content = since, true
-		p := webpage.New(webpage.Config{Now: time.Now(), Form: &shown.Form{}})
+		p := webpage.New(webpage.Config{Now: time.Now(), Form: &display.Form{}})
 		if err := p.Collect(t.Context(), c, all, names, q); err != nil {
 			t.Fatal(err)
 		}

@@ -21,8 +21,8 @@ type kept struct {
 	known map[string]bool // group versions and resources with a past, "v1/pods"
 }
 
-// mostKnown limits the remembered resources.
-const mostKnown = 10000
+// maxKnown limits the remembered resources.
+const maxKnown = 10000
 
 // present returns the reason why a list cannot be served as of the revision; "" if it can. It requests one short list
 // of each resource and checks the revision of the answer.
@@ -47,7 +47,7 @@ func (p *proxy) present(r *http.Request, info *request.Info) string {
 	}
 	p.kept.mu.Lock()
 	defer p.kept.mu.Unlock()
-	if p.kept.known == nil || len(p.kept.known) >= mostKnown {
+	if p.kept.known == nil || len(p.kept.known) >= maxKnown {
 		p.kept.known = map[string]bool{}
 	}
 	p.kept.known[key] = true
@@ -57,7 +57,7 @@ func (p *proxy) present(r *http.Request, info *request.Info) string {
 // asOfThen reports whether the server itself has served a list, at the revision. Aggregated servers have resource
 // versions of their own.
 func (p *proxy) asOfThen(header http.Header, body []byte) bool {
-	if cluster.Elsewhere(header) {
+	if cluster.IsForwarded(header) {
 		return false
 	}
 	var list struct {

@@ -113,8 +113,8 @@ func (p *proxy) exactly(query url.Values) {
 	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 }
 
-// mostSingle is the largest answer about one object, in bytes: the largest object, in a list.
-const mostSingle = budget.MostObject + 1<<20
+// maxSingle is the largest answer about one object, in bytes: the largest object, in a list.
+const maxSingle = budget.MostObject + 1<<20
 
 // single answers for one object with a list of it, because lists are available as of a revision. For a user
 // who may get the object but not list it, it uses the object's history.
@@ -188,9 +188,9 @@ func (p *proxy) ask(r *http.Request, path string, query url.Values, accept strin
 		return 0, nil, nil, err
 	}
 	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, mostSingle+1))
-	if err == nil && len(body) > mostSingle {
-		err = fmt.Errorf("the answer is larger than %d MiB", mostSingle>>20)
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxSingle+1))
+	if err == nil && len(body) > maxSingle {
+		err = fmt.Errorf("the answer is larger than %d MiB", maxSingle>>20)
 	}
 	return resp.StatusCode, resp.Header, body, err
 }

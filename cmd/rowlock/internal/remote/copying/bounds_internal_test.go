@@ -40,10 +40,10 @@ func TestMostOwners(t *testing.T) {
 // TestMostDetails: a report counts everything, and names so much of it.
 func TestMostDetails(t *testing.T) {
 	r := newReport(false)
-	for range mostDetails + 5 {
+	for range maxDetails + 5 {
 		r.add(&task{Resource: "pods", name: "p"}, Failed, "no")
 	}
-	if r.finish(); len(r.Details) != mostDetails || r.Unnamed != 5 || r.Total.Failed != mostDetails+5 {
+	if r.finish(); len(r.Details) != maxDetails || r.Unnamed != 5 || r.Total.Failed != maxDetails+5 {
 		t.Errorf("%d details, %d unnamed, %+v", len(r.Details), r.Unnamed, r.Total)
 	}
 }
@@ -51,8 +51,8 @@ func TestMostDetails(t *testing.T) {
 // TestLook: answers of the target that are large are taken apart one after the other, and one
 // that is larger than all may be is taken apart alone.
 func TestLook(t *testing.T) {
-	c := &copier{looking: semaphore.NewWeighted(mostUnderWay)}
-	done, err := c.look(t.Context(), make([]byte, mostUnderWay/2), make([]byte, mostUnderWay))
+	c := &copier{looking: semaphore.NewWeighted(maxUnderWay)}
+	done, err := c.look(t.Context(), make([]byte, maxUnderWay/2), make([]byte, maxUnderWay))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestLook(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if done, err = c.look(t.Context(), make([]byte, mostUnderWay)); err != nil {
+	if done, err = c.look(t.Context(), make([]byte, maxUnderWay)); err != nil {
 		t.Fatal(err)
 	}
 	defer done()
@@ -103,8 +103,8 @@ func (m many) Objects(context.Context, string) iter.Seq2[[]byte, error] {
 // TestMostUnderWay: of objects that are large, so many are read as are bounded together, also
 // where more workers wait for them.
 func TestMostUnderWay(t *testing.T) {
-	large := one(`{"metadata":{"name":"x","namespace":"a"},"data":{"k":"` + strings.Repeat("x", mostUnderWay*2/3) + `"}}`)
-	c := &copier{from: many{large, 2}, report: newReport(false), done: map[string]*bits{"configmaps": {}}, owners: map[ownerKey]*owner{}, weight: semaphore.NewWeighted(mostUnderWay)}
+	large := one(`{"metadata":{"name":"x","namespace":"a"},"data":{"k":"` + strings.Repeat("x", maxUnderWay*2/3) + `"}}`)
+	c := &copier{from: many{large, 2}, report: newReport(false), done: map[string]*bits{"configmaps": {}}, owners: map[ownerKey]*owner{}, weight: semaphore.NewWeighted(maxUnderWay)}
 	work, ended := make(chan *task, 2), make(chan error, 1)
 	go func() {
 		_, progress, err := c.resource(t.Context(), "configmaps", 0, work)

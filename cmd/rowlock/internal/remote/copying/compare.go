@@ -27,7 +27,7 @@ func (c *copier) look(ctx context.Context, answers ...[]byte) (done func(), err 
 	for _, a := range answers {
 		weight += int64(len(a))
 	}
-	weight = min(weight, mostUnderWay)
+	weight = min(weight, maxUnderWay)
 	if err := c.looking.Acquire(ctx, weight); err != nil {
 		return nil, err
 	}

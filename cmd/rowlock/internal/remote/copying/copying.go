@@ -63,8 +63,8 @@ type Options struct {
 func Run(ctx context.Context, to *remote.Client, from Source, o Options) (*Report, error) {
 	c := &copier{
 		to: to, from: from, o: o, report: newReport(o.DryRun), done: map[string]*bits{}, planned: map[string]bool{},
-		owners: map[ownerKey]*owner{}, mostOwners: mostOwners,
-		weight: semaphore.NewWeighted(mostUnderWay), looking: semaphore.NewWeighted(mostUnderWay),
+		owners: map[ownerKey]*owner{}, mostOwners: maxOwners,
+		weight: semaphore.NewWeighted(maxUnderWay), looking: semaphore.NewWeighted(maxUnderWay),
 	}
 	if c.o.Workers <= 0 {
 		c.o.Workers = 8
@@ -96,11 +96,11 @@ type copier struct {
 }
 
 const (
-	// mostUnderWay bounds the bytes of the objects that are read and not yet written. A larger one is
+	// maxUnderWay bounds the bytes of the objects that are read and not yet written. A larger one is
 	// processed alone. Decoded they have up to 30 times as many.
-	mostUnderWay = 32 << 20
-	// mostWaves bounds the passes over objects that wait for their owners: deeper owners do not occur.
-	mostWaves = 100
+	maxUnderWay = 32 << 20
+	// maxWaves bounds the passes over objects that wait for their owners: deeper owners do not occur.
+	maxWaves = 100
 )
 
 func (c *copier) run(ctx context.Context) (err error) {
@@ -136,8 +136,8 @@ func (c *copier) stage(ctx context.Context, s stage) error {
 		switch {
 		case progress == 0:
 			c.unreachable("is not in the target, or comes later")
-		case wave >= mostWaves:
-			c.unreachable(fmt.Sprintf("has owners of its own, more than %d deep", mostWaves))
+		case wave >= maxWaves:
+			c.unreachable(fmt.Sprintf("has owners of its own, more than %d deep", maxWaves))
 		}
 	}
 	if s.definitions {
@@ -189,7 +189,7 @@ func (c *copier) resource(ctx context.Context, resource string, wave int, work c
 		if place++; finished.has(place) {
 			continue
 		}
-		weight := min(int64(len(data)), mostUnderWay)
+		weight := min(int64(len(data)), maxUnderWay)
 		if err := c.weight.Acquire(ctx, weight); err != nil {
 			return waiting, progress, context.Cause(ctx)
 		}

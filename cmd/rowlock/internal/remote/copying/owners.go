@@ -20,8 +20,8 @@ type owner struct {
 	lost  string // why there will be none in the target; "": there may be
 }
 
-// mostOwners limits the objects that owner references name: each takes some 100 bytes of memory.
-const mostOwners = 4_000_000
+// maxOwners limits the objects that owner references name: each takes some 100 bytes of memory.
+const maxOwners = 4_000_000
 
 // ownerKey is a digest of a UID, which may be any text.
 type ownerKey [16]byte

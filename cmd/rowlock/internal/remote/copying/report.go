@@ -41,8 +41,8 @@ type Detail struct {
 	Reason    string  `json:"reason"`
 }
 
-// mostDetails limits the objects that a report names.
-const mostDetails = 10_000
+// maxDetails limits the objects that a report names.
+const maxDetails = 10_000
 
 // Report is the result of a copy; after a dry run, the result that a copy would have.
 type Report struct {
@@ -98,7 +98,7 @@ func (r *Report) note(t *task, reason string) {
 }
 
 func (r *Report) detail(t *task, o Outcome, reason string) {
-	if len(r.Details) >= mostDetails {
+	if len(r.Details) >= maxDetails {
 		r.Unnamed++
 		return
 	}

@@ -276,7 +276,7 @@ func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentic
 	}
 	var static authx.TokenChain // zero or one
 	agnostic := func(t authx.TokenAuthenticator) authx.TokenAuthenticator {
-		return authx.Agnostic{Tokens: t, API: a.Tokens.Audiences}
+		return authx.AudienceAgnostic{Tokens: t, API: a.Tokens.Audiences}
 	}
 	if o.tokenFile != "" {
 		file := flagfile.New("--token-auth-file", o.tokenFile)

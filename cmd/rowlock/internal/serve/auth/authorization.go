@@ -166,7 +166,7 @@ func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(
 	o.reportKubeconfigs(cfg, log)
 	z.authorizer, z.rules, z.collectors, z.AllowsAll = chain, chain, []prometheus.Collector{chain.Metrics}, chain.AllowsAll
 	if z.blind = !selectors; z.blind {
-		z.authorizer = authx.Unselected{Next: chain}
+		z.authorizer = authx.WithoutSelectors{Next: chain}
 	}
 	if o.file != "" {
 		reloaded, figures := reloadMetrics("authorization", id)

@@ -11,7 +11,7 @@ func MeasureStore() (m *metrics.Store, use func(sqlstore.Driver)) {
 	m = metrics.NewStore()
 	return m, func(d sqlstore.Driver) {
 		m.Stats = d.Stats
-		m.Relaxed, m.Returns = d.RelaxedStats, d.Returns
+		m.Relaxed, m.Rewinds = d.RelaxedStats, d.Rewinds
 		if pg, ok := d.(*postgres.Driver); ok {
 			m.Pool = func() (open, idle, most int) {
 				total, free, _, limit := pg.Pool()
