@@ -1,6 +1,6 @@
 //go:build !unix
 
-package standin
+package etcdstub
 
 import "io/fs"
 
