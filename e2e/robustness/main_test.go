@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// maxRuns bounds the runs of TestRobustness on each store.
+const maxRuns = 5
+
 // TestRobustness runs the program for a short time on each store, with little traffic: half a minute each, at the same time.
 func TestRobustness(t *testing.T) {
 	t.Parallel()
@@ -56,27 +59,43 @@ func TestRobustness(t *testing.T) {
 				}
 				args = append(args, "-other-binary", other)
 			}
-			code := Main(t.Context(), args, &out, &errOut)
-			t.Log(out.String())
-			if code != 0 {
-				t.Fatalf("it ended with %d: %s", code, errOut.String())
-			}
-			if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
-				t.Error(err)
-			}
-			var made report.Run
-			text, err := os.ReadFile(filepath.Join(dir, "report.json"))
-			if err == nil {
-				err = json.Unmarshal(text, &made)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range judge.Properties {
-				short := p.Name == "watch-prompt" && minutes == "0.4"                                 // no watch may have lasted for long enough
-				if made.Judged[p.Name] == 0 && !short && (p.Name != "leads" || store == "postgres") { // one server leads alone
-					t.Errorf("nothing was held against %s; not judged: %v", p.Name, made.Open)
+			// A run after whose beginning the database loses commits has nothing for some rules: then there is another one.
+			made := report.Run{Judged: map[string]int{}}
+			unjudged := func() (names []string) {
+				for _, p := range judge.Properties {
+					short := p.Name == "watch-prompt" && minutes == "0.4"                                 // no watch may have lasted for long enough
+					if made.Judged[p.Name] == 0 && !short && (p.Name != "leads" || store == "postgres") { // one server leads alone
+						names = append(names, p.Name)
+					}
 				}
+				return names
+			}
+			for runs := 0; runs == 0 || runs < maxRuns && len(unjudged()) > 0; runs++ {
+				out.Reset()
+				code := Main(t.Context(), args, &out, &errOut)
+				t.Log(out.String())
+				if code != 0 {
+					t.Fatalf("it ended with %d: %s", code, errOut.String())
+				}
+				if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
+					t.Error(err)
+				}
+				judged := made.Judged
+				made = report.Run{}
+				text, err := os.ReadFile(filepath.Join(dir, "report.json"))
+				if err == nil {
+					err = json.Unmarshal(text, &made)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, n := range made.Judged {
+					judged[name] += n
+				}
+				made.Judged = judged
+			}
+			if names := unjudged(); len(names) > 0 {
+				t.Errorf("in %d runs, nothing was held against %v; not judged in the last: %v", maxRuns, names, made.Open)
 			}
 			if len(made.Faults) == 0 {
 				t.Error("nothing was broken")
