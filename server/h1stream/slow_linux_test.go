@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// reluctant is a connection whose client takes a part of what is in a socket every ten seconds. The handshake is on a pipe.
+// reluctant is a connection whose client reads a part of the socket's buffer every ten seconds. The handshake uses a pipe.
 type reluctant struct {
 	net.Conn
 	fds [2]int // of the server and of the client

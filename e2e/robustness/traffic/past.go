@@ -52,7 +52,7 @@ func (c *client) moment(ctx context.Context) {
 	c.rec.Add(&history.Moment{Server: server, Of: now - ago, Revision: revision, At: now})
 }
 
-// oldest lists every scope at the end of what is kept.
+// oldest lists every scope at the oldest revision that the server keeps.
 func (c *client) oldest(ctx context.Context) {
 	var moment struct{ Oldest string }
 	code, answer, err := c.send(ctx, c.any(), http.MethodGet, pastGroup+"/moments/now", "", "")

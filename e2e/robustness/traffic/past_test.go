@@ -22,7 +22,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// TestContinued: the refusal of a page may have a token, and what is no JSON has none.
+// TestContinued: the client finds the continue token in the refusal of a page, and none in a body that is not JSON.
 func TestContinued(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{`{"kind":"Status","metadata":{"continue":"token"},"code":410}`: "token", `{"code":410}`: "", `no`: ""} {

@@ -80,7 +80,7 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 	return c.listPages(ctx, l, k.path(l.Scope.Namespace, ""), q)
 }
 
-// listPages requests the pages of a list, each from the next server. If one is gone, it lists anew what is behind the last object that came.
+// listPages requests the pages of a list, each from the next server. If the revision of a page is gone, the client lists the objects after the last received one again.
 func (c *client) listPages(ctx context.Context, l *history.List, path string, q url.Values) *history.List {
 	rest := ""
 	l.Client, l.Server, l.Call = c.name, c.next(), c.rec.Now()
@@ -144,7 +144,7 @@ func nextQuery(l *history.List, token string) url.Values {
 // continued returns the token in the refusal of a page; "": none.
 func continued(answer []byte) string {
 	var refusal struct{ Metadata struct{ Continue string } }
-	_ = json.Unmarshal(answer, &refusal) // what is no JSON has none
+	_ = json.Unmarshal(answer, &refusal) // a body that is not JSON has no token
 	return refusal.Metadata.Continue
 }
 

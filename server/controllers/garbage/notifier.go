@@ -26,32 +26,32 @@ type notifier struct {
 func newNotifier() *notifier { return &notifier{wake: make(chan struct{}, 1)} }
 
 // signal wakes the follower without naming a source.
-func (b *notifier) signal() {
+func (n *notifier) signal() {
 	select {
-	case b.wake <- struct{}{}:
+	case n.wake <- struct{}{}:
 	default:
 	}
 }
 
 // notify signals that a source has changes.
-func (b *notifier) notify(s *source) {
-	b.mu.Lock()
+func (n *notifier) notify(s *source) {
+	n.mu.Lock()
 	if !s.pending {
 		s.pending = true
-		b.pending = append(b.pending, s)
+		n.pending = append(n.pending, s)
 	}
-	b.mu.Unlock()
-	b.signal()
+	n.mu.Unlock()
+	n.signal()
 }
 
-// take takes all sources with changes.
-func (b *notifier) take() []*source {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	pending := b.pending
+// take returns the sources with changes, and forgets them.
+func (n *notifier) take() []*source {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	pending := n.pending
 	for _, s := range pending {
 		s.pending = false
 	}
-	b.pending = nil
+	n.pending = nil
 	return pending
 }
