@@ -92,9 +92,12 @@ wait
 					t.Fatalf("nothing is started:\n%s", &out)
 				}
 			}
+			// What the processes write reaches the test through a pipe, so it may come after their pids.
 			for _, want := range []string{"12 to 15 minutes", "Ctrl-C", "With apt-get it installs", "== go vet"} {
-				if !strings.Contains(out.String(), want) {
-					t.Errorf("%q is not announced:\n%s", want, &out)
+				for begun := time.Now(); !strings.Contains(out.String(), want); time.Sleep(20 * time.Millisecond) {
+					if time.Since(begun) > 2*time.Minute {
+						t.Fatalf("%q is not announced:\n%s", want, &out)
+					}
 				}
 			}
 			if err := cmd.Process.Signal(signal); err != nil {
