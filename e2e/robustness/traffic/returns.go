@@ -59,8 +59,7 @@ func (c *client) returns(ctx context.Context) {
 		}
 		sure := c.clears(ctx, name, path)
 		for i := range returnedPlaces {
-			_, _, ok := c.must(ctx, c, http.MethodPost, path, fmt.Sprintf(body, fmt.Sprintf("place-%d", i)), http.StatusCreated, http.StatusConflict)
-			sure = sure && ok
+			sure = c.takes(ctx, path, body, i) && sure
 		}
 		if code, _, err := c.place(ctx, path, body, returnedPlaces); sure && err == nil && code == http.StatusForbidden {
 			c.frees(ctx, path, body)
@@ -72,6 +71,24 @@ func (c *client) returns(ctx context.Context) {
 // place tries to make one of the objects.
 func (c *client) place(ctx context.Context, path, body string, i int) (code int, answer []byte, err error) {
 	return c.send(ctx, c.next(), http.MethodPost, path, plainJSON, fmt.Sprintf(body, fmt.Sprintf("place-%d", i)))
+}
+
+// takes makes one of the objects, for which there is a place. If an attempt without an answer has made it, the quota may be full.
+func (c *client) takes(ctx context.Context, path, body string, i int) bool {
+	return c.persist(ctx, http.MethodPost+" "+path, func(ctx context.Context, server int) (code int, done bool) {
+		name := fmt.Sprintf("place-%d", i)
+		code, _, err := c.send(ctx, server, http.MethodPost, path, plainJSON, fmt.Sprintf(body, name))
+		switch {
+		case err != nil:
+			return 0, false
+		case code == http.StatusCreated || code == http.StatusConflict:
+			return code, true
+		case code == http.StatusForbidden:
+			found, _, err := c.send(ctx, server, http.MethodGet, path+"/"+name, "", "")
+			return code, err == nil && found == http.StatusOK
+		}
+		return code, false
+	})
 }
 
 // clears deletes all objects of a kind, and waits until the quota says so, if it knows of a deletion: an earlier write that was not done,
