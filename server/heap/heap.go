@@ -37,6 +37,7 @@ const (
 
 	tidyAfter = 3        // looks with next to nothing allocated after which garbage is collected
 	little    = 1 << 20  // bytes between two looks that are next to nothing
+	fraction  = 128      // so is that fraction of the live bytes: a server checks its objects in the background
 	worth     = 8 << 20  // bytes of garbage, or of free memory, from which on collecting is worthwhile, a sixteenth of the live bytes,
 	worthAny  = 32 << 20 // or these, however much lives
 
@@ -265,7 +266,7 @@ func (t *tidy) due(u usage, cycles uint64) bool {
 	if t.since++; cycles > 0 {
 		t.since = 0
 	}
-	if grown := u.objects - min(u.objects, t.bytes); cycles > 0 || grown > little {
+	if grown := u.objects - min(u.objects, t.bytes); cycles > 0 || grown > max(little, u.live/fraction) {
 		t.quiet = 0
 	} else {
 		t.quiet++

@@ -25,9 +25,10 @@ func TestTidyWhenNothingHappens(t *testing.T) {
 		{101 * mb, 102 * mb, 60 * mb, 0, true}, // memory freed long ago is still held
 		{101 * mb, 102 * mb, 60 * mb, 1, false},
 		{2000 * mb, 2040 * mb, 0, 1, false}, // of much that lives, a sixteenth is much
-		{2000 * mb, 2040 * mb, 0, 0, false},
-		{2000 * mb, 2040 * mb, 0, 0, false},
-		{2000 * mb, 2040 * mb, 0, 0, true},
+		{2000 * mb, 2050 * mb, 0, 0, false}, // of much that lives, 15 MB are next to nothing
+		{2000 * mb, 2065 * mb, 0, 0, false},
+		{2000 * mb, 2080 * mb, 0, 0, true},
+		{2000 * mb, 2100 * mb, 0, 0, false},
 	} {
 		if got := s.due(usage{live: look.live, objects: look.bytes, free: look.free}, look.cycles); got != look.want {
 			t.Errorf("look %d: %v", i, got)
