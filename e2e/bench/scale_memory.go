@@ -36,7 +36,7 @@ func scaleMemory(s *scaled) error {
 func (s *scaled) held(when string, m memory) {
 	s.report("memory "+when, "%v", m)
 	f := record.Of("memory", when+", by stored bytes", "times", record.Lower, m.rss/s.stored)
-	f.Goal = 0.5
+	f.Goal = 0.12
 	s.figure(f)
 	s.figure(record.Of("memory", when+", resident", "MB", record.Lower, m.rss))
 	s.figure(record.Of("memory", when+", anonymous", "MB", record.Lower, m.anonymous))
