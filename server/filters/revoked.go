@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -31,7 +32,8 @@ const (
 )
 
 // Revoked ends long-running requests whose user may no longer make them: because an authorizer no longer allows the request,
-// the credential was revoked, or another user may no longer impersonate this one. A failure of an authorizer ends none.
+// the credential was revoked, or another user may no longer impersonate this one. A failure of an authorizer ends none, nor does
+// an object that it cannot read.
 type Revoked struct {
 	authorizer authx.Authorizer
 	log        *slog.Logger
@@ -94,6 +96,7 @@ func (v *Revoked) round(ctx context.Context) time.Duration {
 	}
 	v.mu.Unlock()
 	var took, ended atomic.Int64
+	var unread atomic.Pointer[error]
 	var checks errgroup.Group
 	checks.SetLimit(revokedWaiting)
 	turn := make(chan struct{}, 1) // full while a check has its turn
@@ -108,8 +111,10 @@ func (v *Revoked) round(ctx context.Context) time.Duration {
 		checks.Go(func() error {
 			pass := sync.OnceFunc(func() { <-turn })
 			waits := time.AfterFunc(revokedTurn, pass)
-			began := time.Now()
-			stands := v.stillAllowed(ctx, s)
+			began, stands := time.Now(), true
+			if err := cache.Try(func() { stands = v.stillAllowed(ctx, s) }); err != nil { // its panic would end the server
+				unread.Store(&err)
+			}
 			took.Add(int64(min(time.Since(began), revokedBusy)))
 			waits.Stop()
 			pass()
@@ -121,6 +126,9 @@ func (v *Revoked) round(ctx context.Context) time.Duration {
 		})
 	}
 	_ = checks.Wait()
+	if err := unread.Load(); err != nil {
+		v.log.Error("the rights of some watches and connections cannot be checked", "error", *err)
+	}
 	if n := ended.Load(); n > 0 {
 		v.log.Info("ended watches and connections whose users may no longer have them", "count", n)
 	}

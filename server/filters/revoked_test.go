@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/filters"
 )
 
@@ -24,6 +25,7 @@ func TestRevoked(t *testing.T) {
 	type state struct {
 		denied  string // attributes that are no longer allowed, as verb resource/subresource name
 		failed  bool
+		unread  bool // the authorizer cannot read an object
 		revoked bool
 	}
 	for name, tc := range map[string]struct {
@@ -36,6 +38,8 @@ func TestRevoked(t *testing.T) {
 		"watch of one":                        {"/api/v1/namespaces/a/pods/p?watch=1", "", state{denied: "get pods/ p"}, true},
 		"exec":                                {exec, "", state{denied: "create pods/exec p"}, true},
 		"authorizer fails":                    {watch, "", state{denied: "watch pods/ ", failed: true}, false},
+		"an object cannot be read":            {watch, "", state{denied: "watch pods/ ", unread: true}, false},
+		"impersonating, an object likewise":   {watch, "jan", state{denied: "impersonate users/ jan", unread: true}, false},
 		"credential":                          {exec, "", state{revoked: true}, true},
 		"impersonated":                        {watch, "jan", state{denied: "watch pods/ "}, true},
 		"impersonating":                       {watch, "jan", state{denied: "impersonate users/ jan"}, true},
@@ -67,6 +71,8 @@ func TestRevoked(t *testing.T) {
 						return authx.Allow, "", nil
 					case s.failed:
 						return authx.NoOpinion, "", errors.New("broken")
+					case s.unread:
+						panic(&cache.Unreadable{})
 					}
 					return authx.NoOpinion, "", nil
 				})
