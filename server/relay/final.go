@@ -10,8 +10,9 @@ const maxEarly = 16
 
 // Final writes the answer of another server to a client. It drops informational responses: package
 // httputil clears all headers after each of them, also those that this server has set, and nothing here
-// expects an answer to begin more than once. A code under 100, which Go's client accepts, becomes a 502: it must not
-// pass for an early answer, whose body would follow an implicit 200.
+// expects an answer to begin more than once. A code of less or more than three digits, which Go's client accepts, becomes a 502:
+// one under 100 must not pass for an early answer, whose body would follow an implicit 200, and package net/http panics for one
+// above 999.
 type Final struct {
 	http.ResponseWriter
 	own   http.Header // set by this server
@@ -27,7 +28,7 @@ func NewFinal(w http.ResponseWriter, end func()) *Final {
 
 // WriteHeader implements http.ResponseWriter.
 func (f *Final) WriteHeader(code int) {
-	if code < 100 {
+	if code < 100 || code > 999 {
 		code = http.StatusBadGateway
 	}
 	if code < 200 { // a requested switch of protocols is written to the connection itself

@@ -31,7 +31,7 @@ func TestStrip(t *testing.T) {
 
 // TestFinalCodes: an early answer is dropped, and no other code becomes an implicit 200.
 func TestFinalCodes(t *testing.T) {
-	for code, want := range map[int]int{0: 502, 42: 502, 99: 502, 200: 200, 404: 404, 999: 999} {
+	for code, want := range map[int]int{0: 502, 42: 502, 99: 502, 200: 200, 404: 404, 999: 999, 1000: 502, 20000: 502} {
 		r := httptest.NewRecorder()
 		f := relay.NewFinal(r, func() { t.Error("ended") })
 		f.WriteHeader(http.StatusEarlyHints)
