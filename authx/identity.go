@@ -37,6 +37,24 @@ func (i *Identity) InGroup(group string) bool {
 	return slices.Contains(i.Groups, group)
 }
 
+// Covers reports whether an identity is that of the same user, who has all groups of another one still. Extra does not count: it may
+// differ each time that a credential is checked.
+func (i *Identity) Covers(other *Identity) bool {
+	if i.Name != other.Name || i.UID != other.UID {
+		return false
+	}
+	now := make(map[string]struct{}, len(i.Groups))
+	for _, group := range i.Groups {
+		now[group] = struct{}{}
+	}
+	for _, group := range other.Groups {
+		if _, ok := now[group]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // SplitServiceAccount takes the name of a user apart that is a service account. A name
 // that no account can have belongs to another user.
 func SplitServiceAccount(user string) (namespace, name string, ok bool) {

@@ -99,19 +99,40 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		audiences = a.audiences
 	}
 	key := keyOf(token, audiences)
-	if kept, ok := a.answers.Get(key); ok {
-		v := kept.(reviewResult)
-		return v.who, v.who != nil, nil
-	}
-	v, err := a.once(ctx, key, token, audiences)
+	v, err := a.review(ctx, a.gate, key, token, audiences)
 	if err != nil {
 		return nil, true, err
 	}
 	return v.who, v.who != nil || v.err != nil, v.err
 }
 
+// stillValid returns a function that reports whether the service still accepts a token, for the same user in the same groups. It
+// does as long as the service fails, and after the expiry that the token states, which the service may give as its reason. The
+// function does not enter the gate, which strangers may keep full: its caller bounds the calls.
+func (a *Authenticator) stillValid(key [sha256.Size]byte, token string, audiences []string, id *authx.Identity) func(context.Context) bool {
+	token = strings.Clone(token) // not the whole header
+	return func(ctx context.Context) bool {
+		v, err := a.review(ctx, nil, key, token, audiences)
+		switch {
+		case err != nil:
+			return true
+		case v.who == nil:
+			return remaining(token, time.Now()) <= 0
+		}
+		return v.who.Identity.Covers(id)
+	}
+}
+
+// review returns the cached answer about a token, or calls the service.
+func (a *Authenticator) review(ctx context.Context, gate *authx.Gate, key [sha256.Size]byte, token string, audiences []string) (reviewResult, error) {
+	if kept, ok := a.answers.Get(key); ok {
+		return kept.(reviewResult), nil
+	}
+	return a.once(ctx, gate, key, token, audiences)
+}
+
 // once lets requests with the same token share one call.
-func (a *Authenticator) once(ctx context.Context, key [sha256.Size]byte, token string, audiences []string) (reviewResult, error) {
+func (a *Authenticator) once(ctx context.Context, gate *authx.Gate, key [sha256.Size]byte, token string, audiences []string) (reviewResult, error) {
 	for {
 		a.mu.Lock()
 		q, shared := a.asked[key]
@@ -121,7 +142,7 @@ func (a *Authenticator) once(ctx context.Context, key [sha256.Size]byte, token s
 		}
 		a.mu.Unlock()
 		if !shared {
-			a.find(ctx, q, key, token, audiences)
+			a.find(ctx, gate, q, key, token, audiences)
 			return q.reviewResult, q.failed
 		}
 		select {
@@ -136,7 +157,7 @@ func (a *Authenticator) once(ctx context.Context, key [sha256.Size]byte, token s
 }
 
 // find calls the service, caches the answer, and wakes the requests that wait for it.
-func (a *Authenticator) find(ctx context.Context, q *reviewCall, key [sha256.Size]byte, token string, audiences []string) {
+func (a *Authenticator) find(ctx context.Context, gate *authx.Gate, q *reviewCall, key [sha256.Size]byte, token string, audiences []string) {
 	defer func() {
 		a.mu.Lock()
 		delete(a.asked, key)
@@ -144,13 +165,16 @@ func (a *Authenticator) find(ctx context.Context, q *reviewCall, key [sha256.Siz
 		close(q.done)
 	}()
 	q.ended = true // for the requests that wait, if the call panics
-	leave, err := a.gate.Enter(ctx)
+	leave, err := gate.Enter(ctx)
 	if err != nil {
 		q.failed, q.ended = err, false
 		return
 	}
 	defer leave()
 	q.reviewResult, q.failed = a.ask(ctx, token, audiences)
+	if q.who != nil {
+		q.who.StillValid = a.stillValid(key, token, audiences, q.who.Identity)
+	}
 	if q.ended = ctx.Err() != nil; q.ended {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/remote/remotetest"
 )
 
@@ -143,5 +144,56 @@ func TestTokensEnd(t *testing.T) {
 	}
 	if left := remaining("h."+base64.RawURLEncoding.EncodeToString([]byte(`{"exp":1}`))+".s", time.Now()); left > 0 {
 		t.Errorf("a token that has ended lives %s", left)
+	}
+}
+
+// TestStillValid: a token is valid as long as the service accepts it for the same user in the same groups. A service that fails, or
+// strangers who fill the gate, do not change that.
+func TestStillValid(t *testing.T) {
+	const jane = `{"authenticated":true,"user":{"username":"jane","uid":"1","groups":["a","b"]}}`
+	expired := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":1}`)) + ".s"
+	for name, tc := range map[string]struct {
+		token, status string // of a later answer; "": the service fails
+		want          bool
+	}{
+		"accepted":             {"t", jane, true},
+		"further groups":       {"t", `{"authenticated":true,"user":{"username":"jane","uid":"1","groups":["c","b","a"],"extra":{"x":["y"]}}}`, true},
+		"a group was taken":    {"t", `{"authenticated":true,"user":{"username":"jane","uid":"1","groups":["a","c"]}}`, false},
+		"another user":         {"t", `{"authenticated":true,"user":{"username":"john","uid":"1","groups":["a","b"]}}`, false},
+		"another UID":          {"t", `{"authenticated":true,"user":{"username":"jane","uid":"2","groups":["a","b"]}}`, false},
+		"no name":              {"t", `{"authenticated":true,"user":{"groups":["a","b"]}}`, false},
+		"withdrawn":            {"t", `{}`, false},
+		"withdrawn, and why":   {"t", `{"error":"it was withdrawn"}`, false},
+		"for others only":      {"t", `{"authenticated":true,"user":{"username":"jane","uid":"1","groups":["a","b"]},"audiences":["vault"]}`, false},
+		"the service fails":    {"t", "", true},
+		"refused after expiry": {expired, `{"error":"it has expired"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &service{answer: status("v1", jane)}
+			a := start(t, s, "v1")
+			clock := &clock{time.Now()}
+			a.answers = cache.NewLRUExpireCacheWithClock(remembered, clock)
+			a.gate = authx.NewGate(authx.GateConfig{What: "the webhook", All: 1})
+			who, _, err := a.AuthenticateToken(t.Context(), tc.token, nil)
+			if err != nil || who.StillValid == nil {
+				t.Fatalf("%v %v", who, err)
+			}
+			leave, err := a.gate.Enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer leave()
+			s.answer = func(*authenticationv1.TokenReview) (int, string) { return http.StatusServiceUnavailable, "" }
+			if tc.status != "" {
+				s.answer = status("v1", tc.status)
+			}
+			if tc.token == "t" && (!who.StillValid(t.Context()) || s.asked != 1) {
+				t.Errorf("it is not valid while the answer is cached, or the service was called %d times", s.asked)
+			}
+			clock.now = clock.now.Add(2 * time.Minute)
+			if got := who.StillValid(t.Context()); got != tc.want || s.asked == 1 {
+				t.Errorf("valid: %t, after %d calls", got, s.asked)
+			}
+		})
 	}
 }
