@@ -81,7 +81,9 @@ func (p *Providers) AuthenticateToken(ctx context.Context, token string, audienc
 	issuer := oidc.IssuerOf(token)
 	who, mine, err := g.byIssuer[issuer].AuthenticateToken(ctx, token, audiences)
 	if who != nil {
-		who.StillValid = func(context.Context) bool { return p.current.Load().byIssuer[issuer] != nil }
+		t := &acceptedToken{providers: p, text: token, issuer: issuer, audiences: audiences, id: who.Identity}
+		t.by.Store(g)
+		who.StillValid = t.stillValid
 	}
 	return who, mine, err
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/rowlock/rowlock/authx/authnconfig"
 )
 
-// TestIssuerGoes: a token stands as long as its issuer is in the configuration.
-func TestIssuerGoes(t *testing.T) {
+// TestConfigurationChanges: a token is valid as long as the configuration has its issuer, and accepts it for the same user.
+func TestConfigurationChanges(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,11 @@ func TestIssuerGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
-	text := head + fmt.Sprintf("jwt: [{issuer: {url: %s, audiences: [x], certificateAuthority: %q}, claimMappings: {username: {claim: sub, prefix: \"\"}}}]\n", url, ca)
+	providers := func(audience, prefix, more string) string {
+		return head + fmt.Sprintf("jwt: [{issuer: {url: %s, audiences: [%s], certificateAuthority: %q}, claimMappings: {username: {claim: sub, prefix: %q}}%s}]\n",
+			url, audience, ca, prefix, more)
+	}
+	text := providers("x", "", "")
 	path := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,13 +80,29 @@ func TestIssuerGoes(t *testing.T) {
 		if err != nil || who.Identity.Name != "jan" || !who.StillValid(ctx) {
 			t.Fatal(who, err)
 		}
-		if err := os.WriteFile(path, []byte(head+"jwt: []\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for !<-reloads { // the file may be seen half written
-		}
-		if who.StillValid(ctx) {
-			t.Error("a token stands without its issuer")
+		for _, step := range []struct {
+			text  string
+			valid bool
+		}{
+			{providers("x", "", `, claimValidationRules: [{expression: "claims.sub == 'jan'"}]`), true},
+			{providers("x", "", `, claimValidationRules: [{expression: "claims.sub == 'ann'"}]`), false},
+			{providers("x", "login:", ""), false},
+			{providers("z", "", ""), false},
+			{providers("x", "", ""), true},
+			{head + "jwt: []\n", false},
+		} {
+			if err := os.WriteFile(path+".new", []byte(step.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+			if !<-reloads {
+				t.Fatalf("%s is refused", step.text)
+			}
+			if got := who.StillValid(ctx); got != step.valid {
+				t.Errorf("valid: %t with %s", got, step.text)
+			}
 		}
 		return
 	}

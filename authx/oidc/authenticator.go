@@ -39,11 +39,17 @@ type Authenticator struct {
 	algs     []string
 	client   *http.Client
 	audience []string // of the API, for which all tokens of the provider are valid
-	verifier atomic.Pointer[gooidc.IDTokenVerifier]
+	verifier atomic.Pointer[verifier]
 	others   verifiers
 	fetches  *authx.Gate           // of distributed claims
 	fetched  *cache.LRUExpireCache // distributed claims, by their source
 	now      func() time.Time
+}
+
+// verifier verifies the tokens of one issuer.
+type verifier struct {
+	*gooidc.IDTokenVerifier
+	keys *keySet
 }
 
 // New makes an Authenticator; audiences are those of the API. It refuses tokens until Run has discovered the
@@ -166,7 +172,7 @@ func (a *Authenticator) discover(ctx context.Context) error {
 }
 
 // verifies makes the verifier for tokens of a discovered issuer.
-func (a *Authenticator) verifies(issuer string, p *gooidc.Provider) (*gooidc.IDTokenVerifier, error) {
+func (a *Authenticator) verifies(issuer string, p *gooidc.Provider) (*verifier, error) {
 	var found struct {
 		Keys string `json:"jwks_uri"`
 	}
@@ -174,7 +180,7 @@ func (a *Authenticator) verifies(issuer string, p *gooidc.Provider) (*gooidc.IDT
 		return nil, err
 	}
 	keys := newKeySet(found.Keys, a.client, a.algs, func() time.Time { return a.now() })
-	return gooidc.NewVerifier(issuer, keys, a.verifierConfig()), nil
+	return &verifier{gooidc.NewVerifier(issuer, keys, a.verifierConfig()), keys}, nil
 }
 
 // verifierConfig configures how tokens are verified.
@@ -193,7 +199,7 @@ func (a *Authenticator) verifierConfig() *gooidc.Config {
 const leeway = time.Minute
 
 // verify checks a token's signature and its times.
-func (a *Authenticator) verify(ctx context.Context, v *gooidc.IDTokenVerifier, token string) (*gooidc.IDToken, error) {
+func (a *Authenticator) verify(ctx context.Context, v *verifier, token string) (*gooidc.IDToken, error) {
 	verified, err := v.Verify(ctx, token)
 	if err != nil {
 		return nil, err
@@ -218,6 +224,8 @@ func (a *Authenticator) verify(ctx context.Context, v *gooidc.IDTokenVerifier, t
 	return verified, nil
 }
 
+var errNotReady = errors.New("oidc: authenticator not initialized")
+
 // AuthenticateToken implements authx.TokenAuthenticator. Tokens of other issuers are not
 // ours; no token is nil's.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error) {
@@ -236,7 +244,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	}
 	verifier := a.verifier.Load()
 	if verifier == nil {
-		return nil, true, errors.New("oidc: authenticator not initialized")
+		return nil, true, errNotReady
 	}
 	if !slices.Contains(a.algs, alg) {
 		return nil, true, fmt.Errorf("oidc: verify token: oidc: id token signed with unsupported algorithm, expected %q got %q", a.algs, alg)
@@ -257,6 +265,21 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		return nil, true, err
 	}
 	return &authx.Authenticated{Identity: id, Audiences: shared}, true, nil
+}
+
+// IsExpired reports whether an error of AuthenticateToken means that the token has expired.
+func IsExpired(err error) bool {
+	var expired *gooidc.TokenExpiredError
+	return errors.As(err, &expired)
+}
+
+// Signed reports whether the provider still publishes a key that has signed a token. The error means that its keys are unknown.
+func (a *Authenticator) Signed(ctx context.Context, token string) (bool, error) {
+	v := a.verifier.Load()
+	if v == nil {
+		return false, errNotReady
+	}
+	return v.keys.signs(ctx, token)
 }
 
 // Issuer returns whose tokens are judged.

@@ -39,7 +39,7 @@ type source struct {
 // verifiers are the verifiers of the issuers of distributed claims.
 type verifiers struct {
 	mu sync.Mutex
-	m  map[string]*gooidc.IDTokenVerifier
+	m  map[string]*verifier
 }
 
 // fetch adds the claim that groups come from, if the token refers to another source of it. A claim
@@ -158,7 +158,7 @@ func (a *Authenticator) fetchToken(ctx context.Context, s *source) (string, erro
 }
 
 // verifierOf finds the keys of an issuer of distributed claims.
-func (a *Authenticator) verifierOf(ctx context.Context, issuer string) (*gooidc.IDTokenVerifier, error) {
+func (a *Authenticator) verifierOf(ctx context.Context, issuer string) (*verifier, error) {
 	if issuer == a.provider.Issuer.URL {
 		return a.verifier.Load(), nil
 	}
@@ -181,7 +181,7 @@ func (a *Authenticator) verifierOf(ctx context.Context, issuer string) (*gooidc.
 	a.others.mu.Lock()
 	defer a.others.mu.Unlock()
 	if len(a.others.m) >= maxSources || a.others.m == nil {
-		a.others.m = map[string]*gooidc.IDTokenVerifier{}
+		a.others.m = map[string]*verifier{}
 	}
 	a.others.m[issuer] = v
 	return v, nil

@@ -17,10 +17,12 @@ import (
 
 // A token with an unknown key causes a fetch of the keys, because they may have changed. Unauthenticated
 // clients can send such tokens, so there are at most fetchBurst fetches in a row and then one every
-// fetchEvery. A new key is known after the next fetch, whichever request caused it.
+// fetchEvery. A new key is known after the next fetch, whichever request caused it. A key that the provider no longer
+// publishes is known for renewAfter, and then until the next token: the keys are fetched again.
 const (
 	fetchBurst = 2
 	fetchEvery = 5 * time.Second
+	renewAfter = 5 * time.Minute
 	fetchIn    = 10 * time.Second // a fetch takes no longer
 	maxWaiting = 64               // requests that wait for one
 )
@@ -37,8 +39,9 @@ type keySet struct {
 	gate   *authx.Gate
 
 	mu      sync.Mutex
-	keys    []jose.JSONWebKey
-	err     error // of the last fetch
+	keys    []jose.JSONWebKey // nil: none were fetched yet
+	err     error             // of the last fetch
+	began   time.Time         // when the last fetch began
 	fetched chan struct{}
 	spare   int       // fetches that may be made at once
 	earned  time.Time // when the last of them was added
@@ -57,6 +60,39 @@ func newKeySet(url string, client *http.Client, algs []string, now func() time.T
 
 // VerifySignature returns the payload of a token that one of the keys has signed.
 func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	signed, err := k.parse(token)
+	if err != nil {
+		return nil, err
+	}
+	if payload := verify(signed, k.current(ctx)); payload != nil {
+		return payload, nil
+	}
+	keys, err := k.newer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if payload := verify(signed, keys); payload != nil {
+		return payload, nil
+	}
+	return nil, errSignature
+}
+
+// signs reports whether one of the present keys has signed a token. The error means that no keys could be fetched.
+func (k *keySet) signs(ctx context.Context, token string) (bool, error) {
+	signed, err := k.parse(token)
+	if err != nil {
+		return false, nil // nor was it ever signed
+	}
+	keys := k.current(ctx)
+	if keys == nil {
+		if keys, err = k.newer(ctx); err != nil {
+			return false, err
+		}
+	}
+	return verify(signed, keys) != nil, nil
+}
+
+func (k *keySet) parse(token string) (*jose.JSONWebSignature, error) {
 	signed, err := jose.ParseSigned(token, k.algs)
 	if err != nil {
 		return nil, fmt.Errorf("oidc: malformed jwt: %w", err)
@@ -64,19 +100,21 @@ func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	if len(signed.Signatures) != 1 {
 		return nil, errSignature
 	}
+	return signed, nil
+}
+
+// current returns the keys, and fetches them first if the last fetch was long ago. If that fails, they stay for as long again.
+func (k *keySet) current(ctx context.Context) []jose.JSONWebKey {
 	k.mu.Lock()
-	keys := k.keys
+	keys, old := k.keys, k.now().Sub(k.began) >= renewAfter
 	k.mu.Unlock()
-	if payload := verify(signed, keys); payload != nil {
-		return payload, nil
+	if keys == nil || !old {
+		return keys
 	}
-	if keys, err = k.newer(ctx); err != nil {
-		return nil, err
+	if renewed, err := k.newer(ctx); err == nil {
+		return renewed
 	}
-	if payload := verify(signed, keys); payload != nil {
-		return payload, nil
-	}
-	return nil, errSignature
+	return keys
 }
 
 // verify tries the keys that a signature may be of. An empty payload is none.
@@ -109,7 +147,7 @@ func (k *keySet) newer(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, errSignature
 	}
 	done := make(chan struct{})
-	k.fetched = done
+	k.fetched, k.began = done, k.now()
 	k.mu.Unlock()
 	keys, err := k.fetch(ctx)
 	k.mu.Lock()
@@ -195,7 +233,7 @@ func decodeKeys(body []byte) ([]jose.JSONWebKey, error) {
 	if err := json.Unmarshal(body, &set); err != nil {
 		return nil, fmt.Errorf("oidc: failed to decode keys: %w", err)
 	}
-	var known []jose.JSONWebKey
+	known := []jose.JSONWebKey{}
 	var failed error
 	for _, text := range set.Keys {
 		var key jose.JSONWebKey

@@ -230,3 +230,39 @@ func TestKeysOfOtherTypes(t *testing.T) {
 		})
 	}
 }
+
+// TestWithdrawnKeys: a key that the provider does not publish any more is refused after some time, although no token with an
+// unknown key comes; unless the provider does not answer.
+func TestWithdrawnKeys(t *testing.T) {
+	p := &published{}
+	token := signed(t, p.key(t, "one"), "one")
+	k, now := fetcher(t, p)
+	valid := func(want bool, fetches int64) {
+		t.Helper()
+		before := p.fetches.Load()
+		for range 3 {
+			_, err := k.VerifySignature(t.Context(), token)
+			if signs, unknown := k.signs(t.Context(), token); (err == nil) != want || signs != want || unknown != nil {
+				t.Errorf("%v, signed: %t, %v", err, signs, unknown)
+			}
+		}
+		if n := p.fetches.Load() - before; want && n != fetches {
+			t.Errorf("%d fetches", n)
+		}
+	}
+	valid(true, 1)
+	p.code = http.StatusServiceUnavailable
+	*now = now.Add(renewAfter)
+	valid(true, 1)
+	p.code = 0
+	p.key(t, "two")
+	*now = now.Add(renewAfter - time.Second)
+	valid(true, 0)
+	*now = now.Add(time.Second)
+	valid(false, 1)
+	p.mu.Lock()
+	p.set.Keys = nil
+	p.mu.Unlock()
+	*now = now.Add(renewAfter)
+	valid(false, 1)
+}
