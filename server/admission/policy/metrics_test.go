@@ -4,6 +4,13 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/conditions"
+	"github.com/rowlock/rowlock/server/admission/criteria"
+	"github.com/rowlock/rowlock/server/admission/policy"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/schema"
 )
 
 // TestMetricsOfFormerPolicies: the series of a policy, and of a binding, go with it.
@@ -38,5 +45,49 @@ func TestMetricsOfFormerPolicies(t *testing.T) {
 	c.set("validatingadmissionpolicies.admissionregistration.k8s.io", "", "q", "")
 	if n := series(); n != one {
 		t.Errorf("%d series without one policy, want %d", n, one)
+	}
+}
+
+// TestMetricsOfOneName: conditions of a validating and of a mutating policy with one name have the same series, which go with
+// the last of the two.
+func TestMetricsOfOneName(t *testing.T) {
+	const (
+		validating = "validatingadmissionpolicies.admissionregistration.k8s.io"
+		mutating   = "mutatingadmissionpolicies.admissionregistration.k8s.io"
+		spec       = `"matchConditions":[{"name":"c","expression":"true"}],`
+	)
+	for _, order := range [][]string{{validating, mutating}, {mutating, validating}} {
+		m := newMutators(t, true)
+		m.conditions = conditions.NewMetrics()
+		cfg := policy.Config{
+			Cluster: criteria.Cluster{Namespaces: m, Equivalents: criteria.NewEquivalents(m.catalogue)}, Catalogue: m.catalogue,
+			Schemas: schema.New(m.catalogue), Cache: m.cache, Objects: objects.New(m.catalogue, nil, m.cache), Authorizer: m, Conditions: m.conditions,
+		}
+		m.plugin, m.chain = policy.New(cfg), admission.NewChain(policy.NewMutating(cfg))
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(m.conditions.Collectors()...)
+		series := func() (n int) {
+			_, invalid := m.create(nil)
+			_, failed := m.change(t.Context())
+			families, err := registry.Gather()
+			if invalid != nil || failed != nil || err != nil {
+				t.Fatal(invalid, failed, err)
+			}
+			for _, f := range families {
+				n += len(f.GetMetric())
+			}
+			return n
+		}
+		m.cluster.policy("p", spec+`"validations":[{"expression":"true"}]`, deny)
+		m.policy("p", configMaps+spec+mutations(apply("Object{}")), "")
+		both := series()
+		m.set(order[0], "", "p", "")
+		if n := series(); n == 0 || n != both {
+			t.Errorf("%d series without the policy of %s, %d before", n, order[0], both)
+		}
+		m.set(order[1], "", "p", "")
+		if n := series(); n != 0 {
+			t.Errorf("%d series without policies", n)
+		}
 	}
 }

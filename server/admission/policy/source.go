@@ -51,6 +51,7 @@ type hook struct {
 // cannot be enforced; the store contains no such objects.
 type stored struct {
 	policies, bindings string
+	others             string // policies of the other type: the metrics of their conditions have the same labels
 	policy             func(jsoncodec.Codec, *cache.Item) *policy
 	binding            func(jsoncodec.Codec, *cache.Item) *binding
 }
@@ -65,7 +66,9 @@ func newSource(cfg *Config, of stored, metrics *Metrics) *source {
 		Delete: func(_, name string) {
 			s.set(name, nil)
 			metrics.forget(labelPolicy, name)
-			cfg.Conditions.Forget(ownerOf(name))
+			if c.Get(of.others, "", name) == nil {
+				cfg.Conditions.Forget(ownerOf(name))
+			}
 		},
 	}, follow.Kind{
 		Storage: of.bindings,

@@ -21,7 +21,7 @@ const (
 // validatingPolicies returns policies that refuse.
 func validatingPolicies(m *conditions.Metrics) stored {
 	return stored{
-		policies: validatingStorage, bindings: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+		policies: validatingStorage, others: mutatingStorage, bindings: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
 		policy: func(codec jsoncodec.Codec, item *cache.Item) *policy { return readValidating(codec, item, m) },
 		binding: func(codec jsoncodec.Codec, item *cache.Item) *binding {
 			obj := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
@@ -51,7 +51,7 @@ func readValidating(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metri
 // mutatingPolicies returns policies that change objects.
 func mutatingPolicies(m *conditions.Metrics) stored {
 	return stored{
-		policies: mutatingStorage, bindings: "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+		policies: mutatingStorage, others: validatingStorage, bindings: "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 		policy: func(codec jsoncodec.Codec, item *cache.Item) *policy { return readMutating(codec, item, m) },
 		binding: func(codec jsoncodec.Codec, item *cache.Item) *binding {
 			obj := &admissionregistrationv1.MutatingAdmissionPolicyBinding{}
