@@ -155,6 +155,30 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestAnnotationsOfManyParameters: the annotations of a policy have each value once, in the order of its parameters, and a bounded
+// number of bytes, however many parameters there are.
+func TestAnnotationsOfManyParameters(t *testing.T) {
+	c := newCluster(t)
+	const most, size = 256 << 10, 10 << 10
+	for i := range 4 * most / size {
+		value := fmt.Sprintf("%03d", i/2) + strings.Repeat("v", size-3)
+		c.set("configmaps", "ns", fmt.Sprintf("p%03d", i), fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p%03d","namespace":"ns"},"data":{"v":%q}}`, i, value))
+	}
+	c.policy("p", `"paramKind":{"apiVersion":"v1","kind":"ConfigMap"},"auditAnnotations":[{"key":"a","valueExpression":"string(params.data.v)"},{"key":"b","valueExpression":"'b' + string(params.data.v).substring(0, 3)"}]`,
+		deny+`,"paramRef":{"selector":{},"parameterNotFoundAction":"Deny"}`)
+	said, err := c.create(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b, ok := strings.Cut(said, "\n")
+	if first := "p/a=000" + strings.Repeat("v", size-3) + ", 001v"; !ok || !strings.HasPrefix(a, first) || !strings.HasPrefix(b, "p/b=b000, b001, b002") {
+		t.Errorf("it says %.100q... and %.100q...", a, b)
+	}
+	if n := len(said); n < most/2 || n > most+most/8 {
+		t.Errorf("the annotations have %d bytes", n)
+	}
+}
+
 // TestFollows changes what there is between writes.
 func TestFollows(t *testing.T) {
 	c := newCluster(t)

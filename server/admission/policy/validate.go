@@ -85,8 +85,8 @@ func (r *request) ask(h *hook) error {
 	if err := r.each(h, func(v invocation) { r.decide(&v, &notes) }); err != nil {
 		return err
 	}
-	for i, key := range notes.keys {
-		r.a.Annotate(h.name+"/"+key, strings.Join(notes.values[i], ", "))
+	for _, key := range notes.keys {
+		r.a.Annotate(h.name+"/"+key, strings.Join(notes.values[key], ", "))
 	}
 	return nil
 }
@@ -142,25 +142,30 @@ func failureNote(h *hook, b *binding, index int, d *decision) string {
 	return string(data)
 }
 
+// maxNotes limits the bytes of all audit annotations of a policy: each of its parameters, which clients may create, adds some.
+const maxNotes = 256 << 10
+
 // annotations are audit annotations of a policy in the making: a key may get several
 // values, each once.
 type annotations struct {
 	keys   []string
-	values [][]string
+	values map[string][]string
+	has    map[[2]string]struct{} // keys with their values
+	bytes  int
 }
 
+// add adds a value, unless the annotations have as many bytes as they may.
 func (n *annotations) add(key, value string) {
-	for i, k := range n.keys {
-		if k != key {
-			continue
-		}
-		for _, v := range n.values[i] {
-			if v == value {
-				return
-			}
-		}
-		n.values[i] = append(n.values[i], value)
+	if n.has == nil {
+		n.values, n.has = map[string][]string{}, map[[2]string]struct{}{}
+	}
+	if _, ok := n.has[[2]string{key, value}]; ok || n.bytes+len(value) > maxNotes {
 		return
 	}
-	n.keys, n.values = append(n.keys, key), append(n.values, []string{value})
+	n.has[[2]string{key, value}] = struct{}{}
+	n.bytes += len(value)
+	if len(n.values[key]) == 0 {
+		n.keys = append(n.keys, key)
+	}
+	n.values[key] = append(n.values[key], value)
 }
