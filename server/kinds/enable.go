@@ -206,23 +206,35 @@ func later(v release.Version) []schema.GroupVersionKind {
 	})
 }
 
-// checkLater refuses to enable, by name, a resource or version that a later release introduces.
+// checkLater refuses to enable, by name, a resource or version that a later release introduces. A stock server's errors
+// recommend a flag that serves them nevertheless; here such a server has to emulate the later release.
 func (e *enablement) checkLater(v release.Version, resources []*Resource) error {
 	now := make(map[schema.GroupVersion]bool)
 	for _, r := range resources {
 		now[r.GVR().GroupVersion()] = true
 	}
-	const hint = "Consider setting --runtime-config-emulation-forward-compatible=true"
-	for _, k := range later(v) {
+	kinds := later(v)
+	for _, k := range kinds {
 		gv := k.GroupVersion()
 		if plural, _ := meta.UnsafeGuessKindToResource(k); e.resources[plural] {
-			return fmt.Errorf("cannot enable resource %s in runtime-config because it is introduced at %s after the current version %s. %s", plural, release.Of(v.Binary().Lifecycle(k).Introduced), v, hint)
+			return fmt.Errorf("cannot enable resource %s in runtime-config because it is introduced at %[2]s after the current version %[3]s. Consider setting --emulated-version=%[2]s", plural, introduced(v, k), v)
 		}
 		if !now[gv] && e.versions[gv] && !e.byStage[gv] {
-			return fmt.Errorf("cannot enable version %s in runtime-config because all the resources have been introduced after the current version %s. %s", gv, v, hint)
+			first := introduced(v, k)
+			for _, other := range kinds {
+				if other.GroupVersion() == gv {
+					first = min(first, introduced(v, other))
+				}
+			}
+			return fmt.Errorf("cannot enable version %s in runtime-config because all the resources have been introduced after the current version %s. Consider setting --emulated-version=%s", gv, v, first)
 		}
 	}
 	return nil
+}
+
+// introduced returns the release that introduces a kind, as a server that emulates v knows it.
+func introduced(v release.Version, k schema.GroupVersionKind) release.Version {
+	return release.Of(v.Binary().Lifecycle(k).Introduced)
 }
 
 // checkKeys finds keys that cannot be meant.

@@ -85,7 +85,7 @@ func TestLifecycle(t *testing.T) {
 
 // TestEnableLater: a server that emulates a release knows the kinds of later ones, and does not serve them.
 func TestEnableLater(t *testing.T) {
-	const hint = ". Consider setting --runtime-config-emulation-forward-compatible=true"
+	const hint = ". Consider setting --emulated-version=1.34"
 	for _, c := range []struct {
 		release release.Version
 		asked   string
