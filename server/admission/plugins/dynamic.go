@@ -1,6 +1,8 @@
 package plugins
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/admission/pods"
@@ -28,20 +30,24 @@ func share(h Host, c *Config) *shared {
 		Host: h, reader: r, cluster: criteria.Cluster{Namespaces: r, Equivalents: criteria.NewEquivalents(h.Catalogue)},
 		conditions: conditions.NewMetrics(), webhooks: webhook.NewMetrics(), policies: policy.NewMetrics(),
 	}
-	if h.Registry == nil {
-		return s
-	}
 	hooks, policies := c.runs(webhook.MutatingName, h.Feature) || c.runs(webhook.ValidatingName, h.Feature), c.runs(policy.Name, h.Feature)
 	if hooks || policies || c.runs(policy.MutatingName, h.Feature) {
-		h.Registry.MustRegister(s.conditions.Collectors()...)
+		s.register(s.conditions.Collectors())
 	}
 	if hooks {
-		h.Registry.MustRegister(s.webhooks.Collectors()...)
+		s.register(s.webhooks.Collectors())
 	}
 	if policies {
-		h.Registry.MustRegister(s.policies.Collectors()...)
+		s.register(s.policies.Collectors())
 	}
 	return s
+}
+
+// register registers metrics of plugins, if the server has metrics.
+func (s *shared) register(metrics []prometheus.Collector) {
+	if s.Registry != nil {
+		s.Registry.MustRegister(metrics...)
+	}
 }
 
 // policyConfig returns the configuration of the policy plugins.

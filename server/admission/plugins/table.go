@@ -132,7 +132,9 @@ var all = []entry{
 		if err != nil {
 			return nil, err
 		}
-		return podsecurity.New(s.reader, c, s.Catalogue.Release(), s.Feature("UserNamespacesPodSecurityStandards"))
+		m := podsecurity.NewMetrics(s.Catalogue.Release())
+		s.register(m.Collectors())
+		return podsecurity.New(s.reader, c, s.Catalogue.Release(), s.Feature("UserNamespacesPodSecurityStandards"), m)
 	}},
 	{name: "PodNodeSelector", build: func(s *shared, config []byte) (admission.Plugin, error) {
 		p, err := pods.ParseNodeSelectors(config)

@@ -31,6 +31,7 @@ type Plugin struct {
 	standards  policy.Evaluator
 	defaults   api.Policy
 	exemptions Exemptions
+	metrics    *Metrics
 }
 
 var _ admission.Validator = (*Plugin)(nil)
@@ -108,8 +109,8 @@ func withoutImages(spec *corev1.PodSpec) *corev1.PodSpec {
 }
 
 // New makes the plugin. userNamespaces means that the standards are relaxed for pods in user
-// namespaces.
-func New(objects admission.Objects, c Config, v release.Version, userNamespaces bool) (*Plugin, error) {
+// namespaces. m may be nil.
+func New(objects admission.Objects, c Config, v release.Version, userNamespaces bool, m *Metrics) (*Plugin, error) {
 	defaults, err := c.policy()
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func New(objects admission.Objects, c Config, v release.Version, userNamespaces 
 	if err != nil {
 		return nil, fmt.Errorf("pod security standards: %w", err)
 	}
-	return &Plugin{objects: objects, standards: standards, defaults: defaults, exemptions: c.Exemptions}, nil
+	return &Plugin{objects: objects, standards: standards, defaults: defaults, exemptions: c.Exemptions, metrics: m}, nil
 }
 
 // Name implements admission.Plugin.
@@ -193,6 +194,7 @@ func (p *Plugin) exempt(a *admission.Attributes) bool {
 	default:
 		return false
 	}
+	p.metrics.exempted(a)
 	return true
 }
 
@@ -221,11 +223,13 @@ func (p *Plugin) pod(ctx context.Context, a *admission.Attributes, pod *corev1.P
 	if err != nil {
 		failed := apierrors.NewInternalError(fmt.Errorf("failed to lookup namespace %q", a.Namespace))
 		annotate(a, "error", fmt.Sprintf("%s: %v", failed.ErrStatus.Message, err))
+		p.metrics.failed(a, true)
 		return failed
 	}
 	if len(errs) == 0 && standard.FullyPrivileged() {
 		privileged := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
 		annotate(a, api.EnforcedPolicyAnnotationKey, privileged.String())
+		p.metrics.evaluated(a, enforce, privileged, true)
 		return nil
 	}
 	if old, ok := a.Old.(*corev1.Pod); ok && a.Operation == admission.Update && !matters(pod, old) {
@@ -242,6 +246,7 @@ func (p *Plugin) template(ctx context.Context, a *admission.Attributes, t *corev
 	standard, errs, err := p.standard(ctx, a.Namespace)
 	if err != nil {
 		annotate(a, "error", fmt.Sprintf("failed to lookup namespace %q: %v", a.Namespace, err))
+		p.metrics.failed(a, true)
 		return nil
 	}
 	if len(errs) == 0 && standard.Warn.Level == api.LevelPrivileged && standard.Audit.Level == api.LevelPrivileged {
@@ -251,13 +256,15 @@ func (p *Plugin) template(ctx context.Context, a *admission.Attributes, t *corev
 }
 
 // judge evaluates a pod against the levels that its namespace enforces, audits and warns about.
-func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.ErrorList, meta *metav1.ObjectMeta, spec *corev1.PodSpec, enforce bool) error {
+func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.ErrorList, meta *metav1.ObjectMeta, spec *corev1.PodSpec, enforced bool) error {
 	if p.exemptRuntime(spec.RuntimeClassName) {
 		annotate(a, api.ExemptionReasonAnnotationKey, "runtimeClass")
+		p.metrics.exempted(a)
 		return nil
 	}
 	if len(errs) > 0 {
 		annotate(a, "error", fmt.Sprintf("Failed to parse policy: %v", errs.ToAggregate()))
+		p.metrics.failed(a, false)
 	}
 	known := map[api.LevelVersion]policy.AggregateCheckResult{}
 	result := func(of api.LevelVersion) policy.AggregateCheckResult {
@@ -269,9 +276,11 @@ func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.
 		return r
 	}
 	var refusal error
-	if enforce {
+	if enforced {
 		annotate(a, api.EnforcedPolicyAnnotationKey, standard.Enforce.String())
-		if r := result(standard.Enforce); !r.Allowed {
+		r := result(standard.Enforce)
+		p.metrics.evaluated(a, enforce, standard.Enforce, r.Allowed)
+		if !r.Allowed {
 			refusal = apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, fmt.Errorf("violates PodSecurity %q: %s", standard.Enforce.String(), r.ForbiddenDetail()))
 		}
 	}
@@ -280,12 +289,14 @@ func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.
 	}
 	if r := result(standard.Audit); !r.Allowed {
 		annotate(a, api.AuditViolationsAnnotationKey, would(standard.Audit, r))
+		p.metrics.evaluated(a, audit, standard.Audit, false)
 	}
 	if refusal != nil {
 		return refusal
 	}
 	if r := result(standard.Warn); !r.Allowed {
 		a.Warn(would(standard.Warn, r))
+		p.metrics.evaluated(a, warn, standard.Warn, false)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func labels(pairs ...string) map[string]string {
 
 func plugin(t *testing.T, c cluster, config podsecurity.Config) *podsecurity.Plugin {
 	t.Helper()
-	p, err := podsecurity.New(c, config, release.Default, false)
+	p, err := podsecurity.New(c, config, release.Default, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestUserNamespaces(t *testing.T) {
 		"users are unknown": {"restricted", func(p *corev1.Pod) { p.Spec.HostUsers = nil }, "runAsNonRoot != true", "runAsNonRoot != true"},
 	} {
 		for gate, want := range map[bool]string{false: c.off, true: c.on} {
-			p, err := podsecurity.New(cluster{labels: labels("enforce", c.level)}, podsecurity.Config{}, release.Default, gate)
+			p, err := podsecurity.New(cluster{labels: labels("enforce", c.level)}, podsecurity.Config{}, release.Default, gate, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

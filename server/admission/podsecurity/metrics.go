@@ -1,0 +1,90 @@
+package podsecurity
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/pod-security-admission/api"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/release"
+)
+
+// Metrics count the decisions on pods, exempt requests, and errors. Their labels have few values, whatever the labels of
+// namespaces say.
+type Metrics struct {
+	newest                          api.Version // of the standards
+	evaluations, exemptions, errors *prometheus.CounterVec
+}
+
+// NewMetrics returns metrics with the names of a stock server of a release.
+func NewMetrics(v release.Version) *Metrics {
+	request := []string{"request_operation", "resource", "subresource"}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(labels, request...))
+	}
+	m := &Metrics{
+		newest:      api.MajorMinorVersion(v.Major(), v.Minor()),
+		evaluations: counter("pod_security_evaluations_total", "Evaluations of pods and pod templates against a standard.", "decision", "policy_level", "policy_version", "mode"),
+		exemptions:  counter("pod_security_exemptions_total", "Requests that are exempt from pod security standards."),
+		errors:      counter("pod_security_errors_total", "Errors that kept requests from being evaluated or, if they are not fatal, had them evaluated against another standard.", "fatal"),
+	}
+	// The usual series begin with zero, so that rates count the first request, too.
+	for _, operation := range []string{"create", "update"} {
+		m.evaluations.WithLabelValues("allow", string(api.LevelPrivileged), "latest", enforce, operation, "pod", "")
+		m.exemptions.WithLabelValues(operation, "pod", "")
+		m.exemptions.WithLabelValues(operation, "controller", "")
+	}
+	return m
+}
+
+// Collectors returns the metrics to register.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.evaluations, m.exemptions, m.errors}
+}
+
+// Modes of a standard.
+const (
+	enforce = "enforce"
+	audit   = "audit"
+	warn    = "warn"
+)
+
+func (m *Metrics) evaluated(a *admission.Attributes, mode string, standard api.LevelVersion, allowed bool) {
+	if m == nil {
+		return
+	}
+	decision, version := "deny", standard.Version.String()
+	if allowed {
+		decision = "allow"
+	}
+	switch {
+	case standard.Level == api.LevelPrivileged: // which is the same in all versions
+		version = "latest"
+	case m.newest.Older(standard.Version) && !standard.Version.Latest():
+		version = "future"
+	}
+	m.evaluations.WithLabelValues(of(a, decision, string(standard.Level), version, mode)...).Inc()
+}
+
+func (m *Metrics) exempted(a *admission.Attributes) {
+	if m != nil {
+		m.exemptions.WithLabelValues(of(a)...).Inc()
+	}
+}
+
+func (m *Metrics) failed(a *admission.Attributes, fatal bool) {
+	if m != nil {
+		m.errors.WithLabelValues(of(a, strconv.FormatBool(fatal))...).Inc()
+	}
+}
+
+// of returns values of labels, with those that describe a request.
+func of(a *admission.Attributes, values ...string) []string {
+	resource := "controller"
+	if a.Is("", "pods", a.Subresource) {
+		resource = "pod"
+	}
+	return append(values, strings.ToLower(string(a.Operation)), resource, a.Subresource)
+}
