@@ -3,6 +3,7 @@ package authx
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // Authenticated is a successful answer.
@@ -12,6 +13,8 @@ type Authenticated struct {
 	// StillValid reports whether the credential has not been revoked since, for requests that last; its expiry does not count. It
 	// is true as long as that cannot be found out. nil: the credential cannot be revoked.
 	StillValid func(ctx context.Context) bool
+	// CertificateEnds is when the client certificate expires that authenticated the user; zero for other credentials.
+	CertificateEnds time.Time
 }
 
 // Authenticator examines a request. mine is false if the request has no credential of this mechanism; an

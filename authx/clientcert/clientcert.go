@@ -64,7 +64,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 	who := &authx.Authenticated{Identity: &authx.Identity{
 		Name: leaf.Subject.CommonName, UID: uid, Groups: groups,
 		Extra: map[string][]string{authx.CredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
-	}, StillValid: a.verifier.StillValid(r)}
+	}, StillValid: a.verifier.StillValid(r), CertificateEnds: leaf.NotAfter}
 	a.known.put(leaf, who)
 	return who, true, nil
 }

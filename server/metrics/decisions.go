@@ -17,6 +17,7 @@ type decisions struct {
 	attempts, asked      *prometheus.CounterVec
 	attemptTime, askTime *prometheus.HistogramVec
 	users                *prometheus.CounterVec
+	certificateTime      prometheus.Histogram
 	steps, plugins       *prometheus.HistogramVec
 	sorts                sync.Map // sort of user -> prometheus.Counter
 
@@ -37,6 +38,10 @@ func newDecisions() *decisions {
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "authenticated_user_requests", Help: "Authenticated requests by sort of user.",
 		}, []string{"username"}),
+		certificateTime: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "apiserver_client_certificate_expiration_seconds", Help: "Remaining lifetime of the certificates that authenticated requests.",
+			Buckets: certificateTimes(),
+		}),
 		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_authorization_attempts_total", Help: "Authorization decisions: allowed, denied, no-opinion, error.",
 		}, []string{"result"}),
@@ -62,7 +67,13 @@ func newDecisions() *decisions {
 }
 
 func (d *decisions) parts() []prometheus.Collector {
-	return []prometheus.Collector{d.attempts, d.attemptTime, d.users, d.asked, d.askTime, d.steps, d.plugins}
+	return []prometheus.Collector{d.attempts, d.attemptTime, d.users, d.certificateTime, d.asked, d.askTime, d.steps, d.plugins}
+}
+
+// certificateTimes returns the lifetimes by which alerts about client certificates go: half an hour to a year.
+func certificateTimes() []float64 {
+	const hour, day, month = 3600, 24 * 3600, 30 * 24 * 3600
+	return []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, month, 3 * month, 6 * month, 12 * month}
 }
 
 // Authenticated counts and measures an authentication.
@@ -75,6 +86,9 @@ func (m *Metrics) Authenticated(who *authx.Authenticated, mine bool, err error, 
 	case mine && who.HasName():
 		result = &d.succeeded
 		d.user(compress(who.Identity.Name)).Inc()
+		if ends := who.CertificateEnds; !ends.IsZero() {
+			d.certificateTime.Observe(ends.Sub(m.clock()).Seconds())
+		}
 	}
 	result.Observe(took)
 }
