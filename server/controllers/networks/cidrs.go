@@ -91,10 +91,16 @@ func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
 		})
 	}
-	if left := c.DeletionTimestamp.Add(cidrGrace).Sub(s.Now()); left > 0 {
+	if left := graceLeft(c.DeletionTimestamp.Time, s.Now()); left > 0 {
 		return reconcile.Result{After: left}, nil
 	}
 	return r, s.finalize(ctx, &c, false)
+}
+
+// graceLeft returns after what time to look again at an unused ServiceCIDR that was deleted at a time. The clock may be set meanwhile, and the
+// time may be that of another machine, so this is soon.
+func graceLeft(deleted, now time.Time) time.Duration {
+	return min(deleted.Add(cidrGrace).Sub(now), cidrGrace)
 }
 
 // writeReady writes the condition Ready if it differs.
