@@ -92,6 +92,7 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 	}
 	delete(tree, "kind")
 	delete(tree, "apiVersion")
+	sameInReleases(tree)
 	labels, _ := metadata["labels"].(map[string]any)
 	item := Item{Namespace: namespace, Name: name, Served: served, State: State{Version: version, On: labels["on"] == "yes", Fields: fields(tree)}}
 	item.State.UID, _ = metadata["uid"].(string)
@@ -113,6 +114,22 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 		return Item{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return item, nil
+}
+
+// sameInReleases takes away what servers of different releases show differently of the same row: a template's time of creation, which is
+// null in rows of the oldest, and the generation that a condition of a Pod is of, which that one does not show.
+func sameInReleases(tree map[string]any) {
+	spec, _ := tree["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	if metadata, ok := template["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	status, _ := tree["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		delete(condition, "observedGeneration")
+	}
 }
 
 func hash(tree map[string]any) (string, error) {

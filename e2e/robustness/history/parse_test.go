@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,5 +27,26 @@ func TestFields(t *testing.T) {
 	want := map[string]string{"op1": "op1 twice", "op2": "op2", "replicas": "opz", "v": "op3"}
 	if diff := cmp.Diff(want, it.State.Fields); diff != "" || !it.State.Side || it.State.Made != "then" || it.Served != "robust.rowlock.dev/v2" {
 		t.Errorf("it is %+v: %s", it, diff)
+	}
+}
+
+// TestSameInReleases: a row that a server of one release wrote has the hash of what one of another release shows of it.
+func TestSameInReleases(t *testing.T) {
+	t.Parallel()
+	for row, shown := range map[string]string{
+		`{"metadata":{"name":"a"},"spec":{"template":{"metadata":{"creationTimestamp":null,"labels":{"a":"b"}}}}}`:    `{"metadata":{"name":"a"},"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`,
+		`{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]}}`: `{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`,
+	} {
+		var hashes []string
+		for _, text := range []string{row, shown, strings.Replace(shown, `"a"`, `"c"`, 1)} {
+			it, err := history.ParseObject([]byte(text), 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hashes = append(hashes, it.State.Hash)
+		}
+		if hashes[0] != hashes[1] || hashes[1] == hashes[2] {
+			t.Errorf("%s, %s and another object have the hashes %v", row, shown, hashes)
+		}
 	}
 }

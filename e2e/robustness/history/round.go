@@ -37,6 +37,7 @@ type Round struct {
 	Moments  []*Moment     `json:"moments,omitempty"`
 	Rests    []*Rest       `json:"rests,omitempty"`
 	Dues     []*Due        `json:"dues,omitempty"`
+	Checks   []*Check      `json:"checks,omitempty"`
 	Stuck    []string      `json:"stuck,omitempty"`  // clients that did not reach the end
 	Table    []string      `json:"table,omitempty"`  // errors in the table's revisions
 	Verify   []string      `json:"verify,omitempty"` // problems that store verify and restored backups found
@@ -114,7 +115,7 @@ func (r *Recorder) ID() string {
 	return idPrefix + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Refusal, *Hold, *Life, *Moment, *Rest, *Due, *Loss, *Stall or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Refusal, *Hold, *Life, *Moment, *Rest, *Due, *Check, *Loss, *Stall or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,6 +144,8 @@ func (r *Recorder) Add(record any) {
 		r.round.Rests = append(r.round.Rests, v)
 	case *Due:
 		r.round.Dues = append(r.round.Dues, v)
+	case *Check:
+		r.round.Checks = append(r.round.Checks, v)
 	case *Loss:
 		r.round.Losses = append(r.round.Losses, v)
 	case *Stall:

@@ -34,6 +34,14 @@ func TestAccess(t *testing.T) {
 			}
 		}
 	}
+	found := func(wrong string, more ...func(*history.Round)) func(*history.Round) {
+		return func(r *history.Round) {
+			r.Checks = append(r.Checks, &history.Check{Property: "lifecycle", What: "a network in use", Call: 20 * s, Return: 21 * s, Wrong: wrong})
+			for _, change := range more {
+				change(r)
+			}
+		}
+	}
 	away := func(begin time.Duration) func(*history.Round) {
 		return func(r *history.Round) {
 			fault(r, history.Fault{Name: "kill", Store: true, Server: 1, Begin: begin, End: begin + s})
@@ -107,6 +115,14 @@ func TestAccess(t *testing.T) {
 			refused(judge.RefusedTime + s)(r)
 			r.Losses = append(r.Losses, &history.Loss{Begin: 25 * s, End: 26 * s, Found: 16})
 		}, goesOn},
+		"an answer that its client finds right": {found(""), ""},
+		"an answer that its client finds wrong": {found("it is gone"), "lifecycle: a network in use: it is gone"},
+		"a wrong answer before the database lost something": {found("it is gone", func(r *history.Round) {
+			r.Losses = append(r.Losses, &history.Loss{Begin: 25 * s, End: 26 * s, Found: 16})
+		}), "lifecycle: a network in use: it is gone"},
+		"a wrong answer after the database lost something": {found("it is gone", func(r *history.Round) {
+			r.Losses = append(r.Losses, &history.Loss{Begin: 15 * s, End: 16 * s, Found: 16})
+		}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
