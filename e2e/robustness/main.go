@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/disk"
 )
 
@@ -64,6 +65,7 @@ type settings struct {
 	pace    time.Duration
 	pause   time.Duration
 	fleet   int
+	release string
 	out     string
 	judge   string
 	keep    bool
@@ -89,6 +91,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.DurationVar(&s.pace, "pace", defaultPace, "how long each of 30 clients rests between requests, on average")
 	f.DurationVar(&s.pause, "pause", defaultPause, "how long no fault is made between two, on average")
 	f.IntVar(&s.fleet, "fleet", 0, "how many nodes renew Leases and read those of all, without a rest between requests: more operations, for long runs")
+	f.StringVar(&s.release, "release", drawn, "the release that servers are (--emulated-version), from "+cluster.Oldest.String()+" to "+cluster.Newest.String()+"; drawn: each round has another one, and begins with a rolling upgrade")
 	f.StringVar(&s.out, "out", "", "folder for the report, and for histories with violations (default: a temporary one)")
 	f.StringVar(&s.judge, "judge", "", "judge a history in a file again, and do nothing else")
 	f.BoolVar(&s.stop, "stop", false, "end with the round that has the first violation")

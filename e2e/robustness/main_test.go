@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/needs"
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/judge"
 	"github.com/rowlock/rowlock/e2e/robustness/report"
 )
@@ -110,6 +112,19 @@ func TestRobustness(t *testing.T) {
 	}
 }
 
+// TestReleases: the program knows the oldest and the newest release that servers can be.
+func TestReleases(t *testing.T) {
+	t.Parallel()
+	binary, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), binary, "serve", "--in-memory", "--emulated-version=1.99").CombinedOutput()
+	if want := fmt.Sprintf("is not between [%s, %s.0]", cluster.Oldest, cluster.Newest); err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("a server of release 1.99: %v %s, want %q", err, out, want)
+	}
+}
+
 // TestFlags: an invalid value of a flag stops the program with code 2, and its error names the valid ones.
 func TestFlags(t *testing.T) {
 	t.Parallel()
@@ -119,6 +134,7 @@ func TestFlags(t *testing.T) {
 		"-store sqlite -faults pg-kill":    "pg-kill is for -store postgres",
 		"-minutes 1 now":                   `unexpected "now"`,
 		"-minutes 0":                       "-minutes 0",
+		"-release 1.31":                    `-release: release "1.31": want one from 1.32 to 1.36`,
 		"-judge /dev/null":                 "/dev/null has no history",
 		"-judge /nonexistent/history.json": "no such file",
 	} {
@@ -132,12 +148,12 @@ func TestFlags(t *testing.T) {
 		t.Errorf("-faults help: %s%s", out.String(), errOut.String())
 	}
 	s := settings{minutes: 2, store: "postgres", servers: 3, faults: "kill", seed: 5}
-	s.round, s.pace, s.pause = defaultRound, defaultPace, defaultPause
+	s.round, s.pace, s.pause, s.release = defaultRound, defaultPace, defaultPause, drawn
 	if got := fmt.Sprint(s.command()); got != "go run ./e2e/robustness -minutes 2 -store postgres -servers 3 -faults kill -seed 5" {
 		t.Error(got)
 	}
-	s.round, s.pace, s.pause, s.other = time.Minute, 100*time.Millisecond, 2*time.Second, "old"
-	if got := s.command(); !strings.HasSuffix(got, " -seed 5 -round 1m0s -pace 100ms -pause 2s -other-binary old") {
+	s.round, s.pace, s.pause, s.release, s.other = time.Minute, 100*time.Millisecond, 2*time.Second, "1.35", "old"
+	if got := s.command(); !strings.HasSuffix(got, " -seed 5 -round 1m0s -pace 100ms -pause 2s -release 1.35 -other-binary old") {
 		t.Errorf("it would not make the same run: %s", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +51,11 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	if err != nil {
 		return 0, err
 	}
+	releases, err := newCalendar(s.release, s.seed)
+	if err != nil {
+		return 0, fmt.Errorf("-release: %w", err)
+	}
+	first := releases.next()
 	if s.out == "" {
 		if s.out, err = os.MkdirTemp("", "robustness-"); err != nil {
 			return 0, err
@@ -64,8 +70,8 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	if !s.keep {
 		defer os.RemoveAll(dir)
 	}
-	fmt.Fprintf(out, "seed %d: %d servers on %s, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, s.faults, s.minutes)
-	o := cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: serveArgs}
+	fmt.Fprintf(out, "seed %d: %d servers on %s, release %s first, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, first, s.faults, s.minutes)
+	o := cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: slices.Concat(serveArgs, networkArgs), More: releaseArgs(first)}
 	if faults.NeedDisk(chosen) {
 		program, err := os.Executable()
 		if err != nil {
@@ -85,7 +91,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		return 0, err
 	}
 	defer c.Close()
-	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), deck: faults.NewDeck(chosen, s.seed)}
+	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), deck: faults.NewDeck(chosen, s.seed), serves: first}
 	r.report = report.New(s.command(), s.seed, s.store, s.servers, c.Version(ctx))
 	if note != "" {
 		r.report.Notes = append(r.report.Notes, note)
@@ -99,14 +105,15 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		return 0, err
 	}
 	defer r.writeLogs()
-	began := time.Now()
+	began, next := time.Now(), first
 	for left := time.Duration(s.minutes * float64(time.Minute)); left > 0 && ctx.Err() == nil; {
 		took := min(left, s.round)
 		if left-took < s.round/3 {
 			took = left
 		}
 		left -= took
-		err := r.oneRound(ctx, took)
+		err := r.oneRound(ctx, took, next)
+		next = releases.next()
 		r.report.Took, r.report.Kills = time.Since(began), c.Kills()
 		r.report.Starts, r.report.Others = c.Starts()
 		if e := r.writeReport(); err == nil {
@@ -153,17 +160,18 @@ type run struct {
 	rec        *history.Recorder
 	table      *cluster.Table
 	deck       *faults.Deck
+	serves     cluster.Release // the release of the servers
 	number     int
 	earlier    []*history.Op
 	violations int
 	report     *report.Run
 }
 
-// oneRound makes traffic and faults for some time, lets all come to rest, and judges.
-func (r *run) oneRound(ctx context.Context, long time.Duration) error {
+// oneRound has the servers be of a release, makes traffic and faults for some time, lets all come to rest, and judges.
+func (r *run) oneRound(ctx context.Context, long time.Duration, release cluster.Release) error {
 	r.number++
 	roundSeed := r.seed*1000 + uint64(r.number)
-	t := traffic.New(r.c, r.rec, r.number, traffic.Options{Seed: roundSeed, Pace: r.pace, Fleet: r.fleet})
+	t := traffic.New(r.c, r.rec, r.number, traffic.Options{Seed: roundSeed, Pace: r.pace, Fleet: r.fleet, Release: release})
 	polling, stopPolling := context.WithCancel(context.Background())
 	stormy, calm := context.WithTimeout(ctx, long)
 	defer calm()
@@ -173,7 +181,10 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	defer polls.Wait()
 	defer stopPolling()
 	wg.Go(func() { t.Run(stormy) })
-	err := faults.Run(stormy, r.c, r.rec, traffic.Ours, traffic.Scopes(), r.deck, r.pause)
+	err := r.upgrade(t, release)
+	if err == nil {
+		err = faults.Run(stormy, r.c, r.rec, traffic.Ours, traffic.Scopes(), r.deck, r.pause)
+	}
 	calm()
 	wg.Wait()
 	final := uint64(0)
@@ -199,6 +210,18 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	}
 	round.Reloads, round.Earlier = r.c.Reloads(r.rec.At), r.earlier
 	return r.judged(round)
+}
+
+// upgrade has the servers be of a release, while clients go on, and then begins the traffic for that release.
+func (r *run) upgrade(t *traffic.Traffic, to cluster.Release) error {
+	if to != r.serves {
+		if err := faults.Upgrade(r.c, r.rec, releaseArgs(to), to); err != nil {
+			return err
+		}
+		r.serves = to
+	}
+	t.Upgraded()
+	return nil
 }
 
 // heartbeats records when the program or a server stands still, until ctx ends.
@@ -236,8 +259,8 @@ func (r *run) judged(round *history.Round) error {
 	for _, s := range round.Segments {
 		rows += len(s.Rows)
 	}
-	fmt.Fprintf(r.out, "round %d: %d operations, %d lists, %d watches, %d revisions, %d faults, judged in %s, %d violations, not judged: %v\n",
-		r.number, len(round.Ops), len(round.Lists), len(round.Streams), rows, len(round.Faults), time.Since(began).Round(time.Millisecond), len(verdict.Violations), verdict.Open)
+	fmt.Fprintf(r.out, "round %d, release %s: %d operations, %d lists, %d watches, %d revisions, %d faults, judged in %s, %d violations, not judged: %v\n",
+		r.number, r.serves, len(round.Ops), len(round.Lists), len(round.Streams), rows, len(round.Faults), time.Since(began).Round(time.Millisecond), len(verdict.Violations), verdict.Open)
 	for _, v := range verdict.Violations {
 		fmt.Fprintf(r.out, "VIOLATION of %s\n", v.String())
 	}
@@ -270,7 +293,7 @@ func (s *settings) command() string {
 	for _, o := range []struct {
 		flag           string
 		value, unnamed any
-	}{{"-round", s.round, defaultRound}, {"-pace", s.pace, defaultPace}, {"-pause", s.pause, defaultPause}, {"-fleet", s.fleet, 0}, {"-binary", s.binary, ""}, {"-other-binary", s.other, ""}} {
+	}{{"-round", s.round, defaultRound}, {"-pace", s.pace, defaultPace}, {"-pause", s.pause, defaultPause}, {"-fleet", s.fleet, 0}, {"-release", s.release, drawn}, {"-binary", s.binary, ""}, {"-other-binary", s.other, ""}} {
 		if o.value != o.unnamed {
 			args = append(args, fmt.Sprintf("%s %v", o.flag, o.value))
 		}

@@ -35,6 +35,7 @@ type Options struct {
 	Other   string   // a second build, which every other server begins with, and every other start of a server uses; default: none
 	Dir     string   // for data; Close does not remove it
 	Args    []string // more flags of serve
+	More    []string // flags that SetArgs replaces
 	// Disk is a command that serves a disk with faults (package disk) in two folders, which Start appends to it. Only for SQLite.
 	// Empty: the database is in an ordinary folder.
 	Disk []string
@@ -70,6 +71,7 @@ type node struct {
 	logs    []string      // of the last processes before
 	ended   []ended       // processes since Reloads was called
 	clock   []Setting     // of the process that runs, or ran last
+	more    []string      // flags that SetArgs replaces
 }
 
 // Start starts a cluster. The caller must call Close.
@@ -135,7 +137,7 @@ func (c *Cluster) add(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	n := &node{options: harness.Options{Port: port, Store: c.url, Args: c.opts.Args, Binary: c.opts.Binary, DataDir: filepath.Join(c.opts.Dir, fmt.Sprintf("server%d", i), "data")}}
+	n := &node{more: c.opts.More, options: harness.Options{Port: port, Store: c.url, Args: c.opts.Args, Binary: c.opts.Binary, DataDir: filepath.Join(c.opts.Dir, fmt.Sprintf("server%d", i), "data")}}
 	c.nodes = append(c.nodes, n)
 	if n.front, err = pgtest.NewProxy(port); err != nil {
 		return err
@@ -326,7 +328,7 @@ func (c *Cluster) start(ctx context.Context, i int, began func(pid int)) error {
 		return nil
 	}
 	o := n.options
-	o.Began = began
+	o.Began, o.Args = began, slices.Concat(o.Args, n.more)
 	if c.opts.Other != "" && (i+n.starts)%2 == 1 {
 		o.Binary = c.opts.Other
 		n.others++

@@ -197,16 +197,8 @@ func processes() []Fault {
 			return o
 		}},
 		{Name: "restart", What: "all servers are stopped by SIGTERM and started, one after the other", Cuts: true, Often: 2, run: func(ctx context.Context, e *env) outcome {
-			o := outcome{what: "a rolling restart", server: -1}
-			for i := range e.c.Len() {
-				if err := e.c.Stop(i); err != nil {
-					o.wrong = fmt.Sprintf("server %d did not end well after SIGTERM: %v", i, err)
-				}
-				if o.err = e.again(i); o.err != nil || ctx.Err() != nil {
-					break
-				}
-			}
-			return o
+			wrong, err := roll(ctx, e.c)
+			return outcome{what: "a rolling restart", server: -1, wrong: wrong, err: err}
 		}},
 		{Name: "pause", What: "a server is stopped by SIGSTOP for up to 12 seconds, long enough to lose what it leads, and wakes", Cuts: true, Often: 3, run: func(ctx context.Context, e *env) outcome {
 			i := e.server()

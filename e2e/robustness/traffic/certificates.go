@@ -24,7 +24,12 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+const (
+	requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+	// decisionTime is how long a request stays undecided: longer than its controller waits before it acts.
+	decisionTime = 1500 * time.Millisecond
+)
 
 // certificates requests client certificates: one is approved and used, one is denied, and one stays undecided. Rights that the user of the
 // certificate and its group have come and go. Certificates that are for servers, of no authority, or of another time never work.
@@ -141,6 +146,8 @@ func (c *client) certified(ctx context.Context, admin *client, name string, subj
 			return nil, false
 		}
 	}
+	// The signer looks at each request before and after it is decided.
+	c.during(ctx, decisionTime, func(int) { c.undecided(ctx, name) })
 	for end, condition := range map[string]string{"-denied": "Denied", "-approved": "Approved"} {
 		decision := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True","reason":"Decided","message":"by the traffic"}]}}`, condition)
 		// A decision that was made, and not acknowledged, may not be changed.

@@ -38,6 +38,7 @@ type client struct {
 	gzip     bool // it accepts compressed answers
 	loose    bool // a change takes effect some time after it was acknowledged, also at that server
 	answered int  // the server that answered must last
+	silent   int  // how many creates of must had no answer: they may be done later
 }
 
 func (t *Traffic) client(name string, p cluster.Protocol, small bool) *client {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
@@ -110,7 +111,7 @@ func (c *client) useWays(ctx context.Context, all []way, long time.Duration) {
 func (c *client) use(ctx context.Context, subject, what string, u use) {
 	by := *c
 	by.as, by.groups = u.as, u.groups
-	a := &history.Access{Subject: subject, Server: c.next(), What: what, Timed: c.token == "", Call: c.rec.Now()}
+	a := &history.Access{Subject: subject, Server: c.next(), What: what, Timed: c.token != harness.AdminToken, Call: c.rec.Now()}
 	code, answer, err := by.send(ctx, a.Server, u.method, u.path, plainJSON, u.body)
 	if err != nil {
 		return

@@ -73,6 +73,9 @@ func (c *client) mustAs(ctx context.Context, admin *client, contentType, method,
 	ok = admin.persist(ctx, method+" "+path, func(ctx context.Context, server int) (int, bool) {
 		var err error
 		if code, answer, err = admin.send(ctx, server, method, path, contentType, body); err != nil {
+			if method == http.MethodPost {
+				c.silent++
+			}
 			return 0, false
 		}
 		for _, want := range codes {

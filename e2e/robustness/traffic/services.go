@@ -90,8 +90,8 @@ func (c *client) given(name string, answer []byte) (holds []*history.Hold) {
 
 // fixed asks for an address by a dry run, and then takes it for a moment.
 func (c *client) fixed(ctx context.Context, path string) {
-	name := "fixed-" + c.rec.ID()
-	body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"by":%q,"fixed":%[2]q}},"spec":{"clusterIP":%[3]q,"ports":[{"port":80}]}}`, name, c.name, fmt.Sprintf(freeAddress, 5+c.name[len(c.name)-1]%2))
+	name, address := "fixed-"+c.rec.ID(), fmt.Sprintf(freeAddress, 5+c.name[len(c.name)-1]%2)
+	body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"by":%q,"fixed":%[2]q}},"spec":{"clusterIP":%[3]q,"ports":[{"port":80}]}}`, name, c.name, address)
 	_, _, _ = c.send(ctx, c.any(), http.MethodPost, path+"?dryRun=All", plainJSON, body) // its answer promises nothing
 	for refused := (time.Time{}); ; c.rest(ctx) {
 		code, answer, _ := c.must(ctx, c, http.MethodPost, path, body, http.StatusCreated, http.StatusConflict, http.StatusUnprocessableEntity)
@@ -103,6 +103,8 @@ func (c *client) fixed(ctx context.Context, path string) {
 		}
 		// An attempt without an answer may have made it, and a database that goes back has one that was deleted.
 		c.must(ctx, c, http.MethodDelete, path+"?labelSelector=fixed%3D"+c.name, "", http.StatusOK)
+		// A server of a release without IPAddresses leaves that of a Service that it deletes.
+		c.unmade(ctx, c, ipAddresses+"/"+address)
 		if time.Since(refused) > refusedTime {
 			c.rec.Stuck(fmt.Sprintf("%s: an address for which only a dry run had asked cannot be taken: %s: %.300s", c.name, body, answer))
 			break

@@ -21,6 +21,8 @@ type Options struct {
 	Seed  uint64
 	Pace  time.Duration // how long a client rests between requests, on average
 	Fleet int           // how many nodes send requests without rest
+
+	Release cluster.Release // that servers are once Upgraded is called
 }
 
 // Traffic is the clients of a round.
@@ -39,6 +41,8 @@ type Traffic struct {
 	ctx      context.Context // ends when the readers must end
 	stop     context.CancelFunc
 	readers  sync.WaitGroup
+	release  cluster.Release
+	upgraded chan struct{} // closed when all servers are of the release
 	gens     generations
 	parsed   history.Parser
 }
@@ -90,7 +94,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, conve
 
 // New makes the clients of a round.
 func New(c *cluster.Cluster, rec *history.Recorder, round int, o Options) *Traffic {
-	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace, fleet: o.Fleet}
+	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace, fleet: o.Fleet, release: o.Release, upgraded: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -152,6 +156,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "kubelets", (*client).kubelets)
 	each(1, "certificates", (*client).certificates)
 	each(1, "times", (*client).tokenTimes)
+	writers.Go(func() { t.startLater(ctx, each) })
 	t.startFleet(ctx, func(node func()) { writers.Go(node) })
 	t.startWatches()
 	t.watchCSINodes()

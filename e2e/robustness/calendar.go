@@ -1,0 +1,63 @@
+//go:build unix
+
+package main
+
+import (
+	"math/rand/v2"
+
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+)
+
+// drawn is the value of -release by which each round has a release of its own.
+const drawn = "drawn"
+
+// calendar decides which release the servers of each round are. Every second round has the newest; the others have the oldest and one of
+// those between in turns. So the servers go up and down again, by any number of releases: a database is for all of them.
+type calendar struct {
+	only  cluster.Release // 0: releases are drawn
+	rand  *rand.Rand
+	turns int
+}
+
+func newCalendar(text string, seed uint64) (*calendar, error) {
+	c := &calendar{rand: rand.New(rand.NewPCG(seed, 33)), turns: int(seed % 4)}
+	if text == drawn {
+		return c, nil
+	}
+	var err error
+	c.only, err = cluster.ParseRelease(text)
+	return c, err
+}
+
+// next returns the release of the next round.
+func (c *calendar) next() cluster.Release {
+	turn := c.turns
+	c.turns++
+	switch between := int(cluster.Newest - cluster.Oldest - 1); {
+	case c.only != 0:
+		return c.only
+	case turn%2 == 1:
+		return cluster.Newest
+	case turn%4 == 0:
+		return cluster.Oldest
+	default:
+		return cluster.Oldest + 1 + cluster.Release(c.rand.IntN(between))
+	}
+}
+
+// networkArgs are flags of all servers: few addresses and ports, so that one that is given twice is soon given again, and the controller of
+// ServiceCIDRs, which has to be named.
+var networkArgs = []string{"--service-cluster-ip-range=10.96.0.0/26", "--service-node-port-range=30000-30063", "--controllers=*,service-cidr-controller"}
+
+// releaseArgs are flags of servers of a release: features and versions that are off unless they are switched on. One release between has no
+// streaming lists otherwise.
+func releaseArgs(r cluster.Release) []string {
+	args := []string{"--emulated-version=" + r.String(), "--feature-gates=WatchList=true"}
+	if r >= 34 {
+		args = append(args, "--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true")
+	}
+	if r == cluster.Newest {
+		args = append(args, "--feature-gates=GenericWorkload=true,ShardedListAndWatch=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+	}
+	return args
+}

@@ -1,0 +1,38 @@
+//go:build unix
+
+package faults
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// Upgrade has all servers be of another release, one after the other, so that for some time servers of both share the database. It is
+// recorded as a fault that keeps servers from running.
+func Upgrade(c *cluster.Cluster, rec *history.Recorder, args []string, to cluster.Release) error {
+	f := &history.Fault{Name: "upgrade", What: "the servers become, one after the other, those of release " + to.String(), Server: -1, Begin: rec.Now(), Store: true}
+	c.SetArgs(args)
+	wrong, err := roll(context.Background(), c)
+	f.End, f.Wrong = rec.Now(), wrong
+	rec.Add(f)
+	if err != nil {
+		return fmt.Errorf("upgrading to release %s: %w", to, err)
+	}
+	return nil
+}
+
+// roll stops all servers by SIGTERM and starts them, one after the other, until ctx ends.
+func roll(ctx context.Context, c *cluster.Cluster) (wrong string, err error) {
+	for i := range c.Len() {
+		if err := c.Stop(i); err != nil {
+			wrong = fmt.Sprintf("server %d did not end well after SIGTERM: %v", i, err)
+		}
+		if err := c.StartServer(context.Background(), i); err != nil || ctx.Err() != nil {
+			return wrong, err
+		}
+	}
+	return wrong, nil
+}
