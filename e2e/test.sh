@@ -173,7 +173,7 @@ lint() {
 # megabytes in every form, every kind of write sent twice.
 steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers|Test(Packed|PagesOf)?LongLists(OnSQLite)?|TestDryRunsOfRecordedWrites)$'
 unit() {
-	slowest="./server/verbs ./server/cache ./server ./cmd/rowlock" # started first, so that the others do not wait for them
+	slowest="./server ./server/cache ./server/verbs" # started first, so that the others do not wait for them
 	racing="$slowest $(sed -n 's|^race \([^ :]*\).*|./\1|p' e2e/race.txt)"
 	sh e2e/apart.sh >"$made/apart"
 	printf '%s\n' $racing $(cat "$made/apart") >"$made/elsewhere"
