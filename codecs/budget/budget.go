@@ -9,9 +9,10 @@ package budget
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs/yield"
 )
 
 // Work is the number of steps of one piece of work: visited nodes of a tree, moved items, compared paths.
@@ -58,7 +59,7 @@ func (b *Budget) Spend(n int) error {
 	}
 	b.until = b.left - askEvery
 	if b.asked { // much work, which otherwise keeps a processor for ten milliseconds at a time
-		runtime.Gosched()
+		yield.Now()
 	}
 	b.asked = true
 	return b.ctx.Err()

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -13,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/rowlock/rowlock/codecs/yield"
 )
 
 // The encoder is encoding/json for the types of API objects, prepared once for each type. encoding/json
@@ -152,7 +155,7 @@ func (pl *plans) sliceEncoder(t reflect.Type) encoder {
 			if dst, err = elem(dst, unsafe.Add(s.data, uintptr(i)*size)); err != nil {
 				return dst, err
 			}
-			yield(before, len(dst))
+			yield.Within(before, len(dst))
 		}
 		return append(dst, ']'), nil
 	}
@@ -194,7 +197,7 @@ func appendMap[V any](dst []byte, m map[string]V, value func([]byte, *V) ([]byte
 	for k := range m {
 		keys = append(keys, k)
 	}
-	slices.Sort(keys)
+	sortKeys(keys)
 	dst = append(dst, '{')
 	for i, k := range keys {
 		if i > 0 {
@@ -206,7 +209,27 @@ func appendMap[V any](dst []byte, m map[string]V, value func([]byte, *V) ([]byte
 		if dst, err = value(dst, &v); err != nil {
 			return dst, err
 		}
-		yield(before, len(dst))
+		yield.Within(before, len(dst))
 	}
 	return append(dst, '}'), nil
+}
+
+const (
+	manyKeys     = 4096
+	compareSteps = 4096 // comparisons of keys between two yields
+)
+
+// sortKeys sorts the keys of a map. Many take tens of milliseconds.
+func sortKeys(keys []string) {
+	if len(keys) < manyKeys {
+		slices.Sort(keys)
+		return
+	}
+	n := 0
+	slices.SortFunc(keys, func(a, b string) int {
+		if n++; n%compareSteps == 0 {
+			yield.Now()
+		}
+		return strings.Compare(a, b)
+	})
 }

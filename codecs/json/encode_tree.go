@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rowlock/rowlock/codecs/yield"
 )
 
 // treeOf returns the tree of plain values that v is, if it is one.
@@ -53,7 +55,7 @@ func appendTree(dst []byte, v any) ([]byte, error) {
 			if dst, err = appendTree(dst, item); err != nil {
 				return dst, err
 			}
-			yield(before, len(dst))
+			yield.Within(before, len(dst))
 		}
 		return append(dst, ']'), nil
 	}

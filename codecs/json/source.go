@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/codecs/yield"
 )
 
 // source is the text being read. Decoded strings are parts of it.
@@ -67,7 +68,7 @@ func (s *source) object(value func(name string) bool) bool {
 		if !ok || !value(name) {
 			return -1, false
 		}
-		yield(at, s.at)
+		yield.Within(at, s.at)
 		return s.at, true
 	}))
 	s.depth--
@@ -83,7 +84,7 @@ func (s *source) array(element func() bool) bool {
 		if s.at = at; !element() {
 			return -1, false
 		}
-		yield(at, s.at)
+		yield.Within(at, s.at)
 		return s.at, true
 	}))
 	s.depth--

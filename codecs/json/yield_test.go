@@ -2,6 +2,7 @@ package json_test
 
 import (
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // TestYield: reading and writing a large value lets a goroutine continue that waits for the processor.
@@ -37,6 +39,20 @@ func TestYield(t *testing.T) {
 			}
 		})
 	}
+	many := map[string]any{}
+	for i := range 5000 { // fewer than 64 KB
+		many[strconv.Itoa(i)] = true
+	}
+	yields("sorting names", func() {
+		if _, err := fast.Append(nil, many); err != nil {
+			t.Error(err)
+		}
+	})
+	yields("counting", func() {
+		if n := scan.Containers([]byte(`[`+strings.Repeat("[],", 1<<16)+`[]]`), 0); n != 1<<16+2 {
+			t.Error(n)
+		}
+	})
 	yields("encoding a slice of a type", func() {
 		if _, err := fast.Append(nil, &metav1.APIVersions{Versions: []string{strings.Repeat("b", 1<<16), "c"}}); err != nil {
 			t.Error(err)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/framing"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/packed"
+	"github.com/rowlock/rowlock/codecs/yield"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -129,7 +129,7 @@ func (a *Answers) write(q *Request, mediaType string, code int, data []byte) err
 			return nil // the client has disconnected
 		}
 		data = data[Chunk:]
-		runtime.Gosched()
+		yield.Now()
 	}
 	_, _ = w.Write(data) // an error means that the client has disconnected
 	return nil

@@ -3,6 +3,8 @@ package scan
 import (
 	"bytes"
 	"iter"
+
+	"github.com/rowlock/rowlock/codecs/yield"
 )
 
 // Skip is Value for text that is well-formed: it looks for the end alone. On other text the end may
@@ -96,10 +98,13 @@ func Containers(b []byte, enough int) int {
 		return n
 	}
 	n = 0
+	last := 0
 	for at := range Brackets(b) {
 		if b[at] == '{' || b[at] == '[' {
 			n++
 		}
+		yield.Within(last, at)
+		last = at
 	}
 	return n
 }
