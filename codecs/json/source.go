@@ -16,6 +16,7 @@ type source struct {
 	data  []byte // the same memory, which must not be changed
 	at    int
 	depth int
+	usual [16]uint8 // how many members the last object of a tree had, by depth: the next one begins with room for as many
 }
 
 func newSource(text string) *source {
@@ -161,19 +162,34 @@ func unescape(buf []byte, text string) (_ []byte, n int) {
 	return buf, 0
 }
 
+// maxUsual bounds the room that an object of a tree begins with: a table of 32 places.
+const maxUsual = 28
+
+// tree reads an object as a map of plain values. It fails if a name occurs twice.
+func (s *source) tree() (map[string]any, bool) {
+	var m map[string]any
+	members, usual := 0, &s.usual[min(s.depth, len(s.usual)-1)]
+	ok := s.object(func(name string) bool {
+		if m == nil {
+			m = make(map[string]any, *usual)
+		}
+		v, ok := s.any()
+		m[name] = v
+		members++
+		return ok && len(m) == members
+	})
+	if m == nil {
+		m = map[string]any{}
+	}
+	*usual = uint8(min(members, maxUsual))
+	return m, ok
+}
+
 // any reads a value into plain Go types: whole numbers that fit are int64.
 func (s *source) any() (any, bool) {
 	switch c := s.peek(); c {
 	case '{':
-		m := map[string]any{}
-		return m, s.object(func(name string) bool {
-			if _, again := m[name]; again {
-				return false
-			}
-			v, ok := s.any()
-			m[name] = v
-			return ok
-		})
+		return s.tree()
 	case '[':
 		list := []any{}
 		return list, s.array(func() bool {
