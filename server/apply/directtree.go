@@ -47,14 +47,12 @@ func (p *Patch) mergeTree(ctx context.Context, current runtime.Object, encoded [
 }
 
 // fits reports whether the merged object may be decoded. It has at most the values of the live object and of the patch, and at
-// least the bytes of the live object but those removed.
+// least the bytes of the live object but those removed. Far from the limit it only estimates the number of values.
 func (p *Patch) fits(encoded []byte, removed int, live runtime.Object) bool {
-	weight, err := p.JSON.Weigh(encoded, live)
-	if err != nil {
-		return false
-	}
-	more, err := p.JSON.Weigh(p.Body, live)
-	return err == nil && budget.Fits(weight+more, len(encoded)-removed, reflect.TypeOf(live)) == nil
+	t := reflect.TypeOf(live)
+	most := int(budget.MemoryOf(len(encoded)-removed) / budget.Weight(1, t))
+	changes := budget.JSON(p.Body, most)
+	return changes+budget.JSON(encoded, most-changes) <= most
 }
 
 // statesKind reports whether a patch has members that a decoder may read as kind or version, in any case of letters.
