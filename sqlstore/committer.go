@@ -99,8 +99,8 @@ func (q *queue) fail(err error) {
 // ErrUncertain with ctx's, and the write may or may not be seen. A value that cannot be encrypted fails with
 // SealError.
 //
-// Once it has returned without an error, the memory of values may be reused. After an error the store may
-// still read them.
+// Once it has returned without an error, the memory of values that are not Immutable may be reused. After an error the store
+// may still read them.
 func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
 	w := &write{txn: Txn{Ops: ops, Lead: Leading(ctx)}, done: make(chan struct{})}
 	if err := s.admit(w); err != nil {

@@ -9,7 +9,7 @@ import (
 // database cannot do, so that a wrapper that embeds a Driver loses nothing. Drivers hold SQL and no code that two of them
 // would share; Simple has the methods of a database without special abilities. Methods may be called concurrently, except
 // Apply, which has one caller at a time. Returned bytes belong to the caller, and so do those of a Txn once Apply or
-// Resolve has returned its outcome.
+// Resolve has returned its outcome, unless they are Immutable.
 //
 // Any method may fail with ErrUnavailable, ErrBusy or ErrClosed (wrapped).
 type Driver interface {

@@ -71,6 +71,7 @@ type Op struct {
 	Value     []byte
 	ExpiresAt time.Time
 	AsStored  bool // Value comes from the table, for this key, and is not encrypted again
+	Immutable bool // the bytes of Value never change, so drivers may keep them
 	Aux       any  // passed to the feed of this process, never stored
 }
 

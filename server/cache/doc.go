@@ -17,6 +17,7 @@
 //	cache.go            Cache: Apply takes changes from the store; Get, Snapshot and At are for readers
 //	pack.go             Pack: compresses objects that are seldom read, in rounds
 //	resource.go         the objects of one storage: applies changes, makes states for readers
+//	pending.go          Pending: the item of a write
 //	labelbuild.go the same: builds the index of labels while objects change
 //	packer.go           packs one item
 //	dispatch.go         finds the watchers of an event, and queues it; slow watchers

@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,31 @@ func TestLargeFrames(t *testing.T) {
 	runtime.GC()
 	if frame(); made != 2 {
 		t.Errorf("made %d times: the event keeps it", made)
+	}
+}
+
+// TestPrepare: Apply completes the bytes that a writer has prepared. It copies a large value only if the revision has another
+// number of digits than the expected one. The index of fields has the node, which is most of the object.
+func TestPrepare(t *testing.T) {
+	for _, c := range []struct {
+		probable int64
+		copies   bool
+	}{{1, false}, {9, false}, {10, true}} {
+		all, l := cache.New(podCatalogue()), newLog()
+		ch, p := l.write("a", "p", hugePod()), &cache.Pending{}
+		p.Prepare(ch.Value, c.probable)
+		ch.Aux = p
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		all.Apply([]sqlstore.Change{ch})
+		runtime.ReadMemStats(&after)
+		if copies := after.TotalAlloc-before.TotalAlloc > largeSize*3/2; copies != c.copies {
+			t.Errorf("expecting revision %d, Apply allocates %d bytes", c.probable, after.TotalAlloc-before.TotalAlloc)
+		}
+		it, want := all.Get("pods", "a", "p"), cache.NewOwnItem(&ch.Row, nil)
+		if p.Item != it || !bytes.Equal(it.Line(), want.Line()) || it.BodySize() != want.BodySize() {
+			t.Errorf("expecting revision %d, the item is %.200s", c.probable, it.Line())
+		}
 	}
 }
 

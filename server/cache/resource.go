@@ -12,7 +12,6 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/cache/values"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/tidwall/btree"
 )
@@ -37,13 +36,6 @@ func (c *core) all() iter.Seq[*resource] {
 	return func(yield func(*resource) bool) {
 		c.resources.Range(func(_, v any) bool { return yield(v.(*resource)) })
 	}
-}
-
-// Pending travels as sqlstore.Op.Aux from a writer to Apply, which sets Item before the write is acknowledged. So the
-// writer answers with the same item that readers see.
-type Pending struct {
-	Item   *Item
-	Commit *tracing.Span // of the write, where it is traced
 }
 
 // resource is the objects of one storage in memory: the live items, their indexes, the recent events and the watchers. Apply
@@ -248,14 +240,16 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) (start bool) {
 
 // itemOf makes the item of a change.
 func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
+	pending, _ := ch.Aux.(*Pending)
 	if ch.Aux != nil && !s.internal && ch.Unopened == nil && ch.Damaged == nil { // this process has encoded it
-		it = bareItem(&ch.Row, &s.storageInfo)
-		it.splice(nil, ch.Value)
+		if it = bareItem(&ch.Row, &s.storageInfo); !pending.complete(it) {
+			it.splice(nil, ch.Value)
+		}
 	} else {
 		it = s.read(&ch.Row, nil)
 	}
 	s.plain.Grow(it.Size())
-	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {
+	if pending != nil {
 		pending.Item = it
 	}
 	return it

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
@@ -98,6 +99,10 @@ func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlst
 	op.Key, op.Aux = at.Key(), pending
 	if op.Verb != sqlstore.Delete {
 		op.Value = s.presentForm(ctx, at.Resource, op.Key, sent)
+	}
+	op.Immutable = true
+	if budget.Large(len(op.Value)) {
+		pending.Prepare(op.Value, s.Revision()+1)
 	}
 	for i := range extra {
 		if !belongs(&extra[i], &op, at.Resource.Storage) {

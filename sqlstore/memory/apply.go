@@ -102,7 +102,10 @@ func (a *applier) write(op *sqlstore.Op) (*sqlstore.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := &sqlstore.Row{Revision: a.bounds.Head + 1, Created: a.bounds.Head + 1, Value: bytes.Clone(op.Value), ExpiresAt: micros(op.ExpiresAt), WrittenAt: a.at}
+	row := &sqlstore.Row{Revision: a.bounds.Head + 1, Created: a.bounds.Head + 1, Value: op.Value, ExpiresAt: micros(op.ExpiresAt), WrittenAt: a.at}
+	if !op.Immutable {
+		row.Value = bytes.Clone(op.Value)
+	}
 	if old != nil {
 		row.Key, row.Created = old.Key, old.Created
 	} else {

@@ -38,6 +38,25 @@ func TestConformance(t *testing.T) {
 
 func TestLargeRevisions(t *testing.T) { storetest.LargeRevisions(t, fresh(t)) }
 
+// TestImmutable: the driver keeps a value that never changes, and does not copy it while other writers wait.
+func TestImmutable(t *testing.T) {
+	d := fresh(t).Open(t)
+	value := make([]byte, 8<<20)
+	op := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Name: "a"}, Value: value, Immutable: true}
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{op}}}, start); err != nil {
+		t.Fatal(err)
+	}
+	value[0] = 1 // shows which memory the driver has
+	row, err := d.Read(t.Context(), op.Key, 0)
+	if err != nil || len(row.Value) != len(value) || row.Value[0] != 1 {
+		t.Errorf("%d bytes, %v", len(row.Value), err)
+	}
+	row.Value[0] = 2 // which belongs to the caller
+	if value[0] != 1 {
+		t.Error("a reader got the driver's memory")
+	}
+}
+
 func Benchmark(b *testing.B) { storetest.Bench(b, fresh) }
 
 // file is an SQLite database, to be compared with.

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -45,6 +46,16 @@ func FuzzSplice(f *testing.F) {
 		out, head, err := Splice(nil, b, revision)
 		if err != nil {
 			return
+		}
+		for _, probable := range []int64{revision, revision ^ 1, revision / 10} {
+			draft, err := NewDraft(b, probable)
+			if err != nil {
+				t.Fatalf("%q: %v", b, err)
+			}
+			line, at, ok := draft.Complete(revision)
+			if ok != (len(strconv.FormatInt(probable, 10)) == len(strconv.FormatInt(revision, 10))) || ok && (!bytes.Equal(line, out) || at != head) {
+				t.Fatalf("%q: a draft with %d becomes %q, %d, %t; not %q, %d", b, probable, line, at, ok, out, head)
+			}
 		}
 		var want, got map[string]any
 		if err := json.Unmarshal(b, &want); err != nil {

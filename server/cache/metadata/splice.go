@@ -1,10 +1,10 @@
 package metadata
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/codecs/yield"
 )
 
 const rvKey = `"resourceVersion":`
@@ -97,26 +97,70 @@ func measureMetadata(b []byte, at int, l *layout) int {
 // is nil, the line gets memory of its own.
 func Splice(room, b []byte, revision int64) (line []byte, head int, err error) {
 	var text [len(`"-9223372036854775808"`)]byte
-	return SpliceVersion(room, b, append(strconv.AppendInt(append(text[:0], '"'), revision, 10), '"'))
+	return SpliceVersion(room, b, appendRevision(text[:0], revision))
 }
 
 // SpliceVersion is Splice with a resourceVersion that is JSON already; without one if version is nil.
 func SpliceVersion(room, b, version []byte) (line []byte, head int, err error) {
+	line, head, _, err = splice(room, b, version)
+	return line, head, err
+}
+
+// splice is SpliceVersion. at is the index of the version in the line.
+func splice(room, b, version []byte) (line []byte, head, at int, err error) {
 	l, err := measure(b)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	line = slices.Grow(room[:0], len(b)-(l.insTo-l.insAt)+len(rvKey)+len(version)+3)
+	size := len(b) - (l.insTo - l.insAt) + len(rvKey) + len(version) + 3
+	if line = room[:0]; cap(line) < size {
+		line = make([]byte, 0, size)
+	}
 	line = append(line, b[:l.insAt]...)
 	if version != nil {
 		if l.lead {
 			line = append(line, ',')
 		}
-		line = append(append(line, rvKey...), version...)
+		line = append(line, rvKey...)
+		at = len(line)
+		line = append(line, version...)
 		if l.trail {
 			line = append(line, ',')
 		}
 	}
-	line = append(line, b[l.insTo:]...)
-	return append(line, '\n'), l.head, nil
+	line = yield.Append(line, b[l.insTo:])
+	return append(line, '\n'), l.head, at, nil
+}
+
+func appendRevision(dst []byte, revision int64) []byte {
+	return append(strconv.AppendInt(append(dst, '"'), revision, 10), '"')
+}
+
+// Draft is a line that lacks its revision. Making one takes as long as Splice; completing it does not depend on the object's size.
+type Draft struct {
+	line    []byte
+	head    int
+	at, end int // of the resourceVersion
+}
+
+// NewDraft returns the draft of an object that will probably have a revision.
+func NewDraft(b []byte, probable int64) (*Draft, error) {
+	version := appendRevision(nil, probable)
+	line, head, at, err := splice(nil, b, version)
+	if err != nil {
+		return nil, err
+	}
+	return &Draft{line: line, head: head, at: at, end: at + len(version)}, nil
+}
+
+// Complete returns the results of Splice, or false if the revision has another number of digits than the probable one. The line
+// must not be in use yet.
+func (d *Draft) Complete(revision int64) (line []byte, head int, ok bool) {
+	var text [len(`"-9223372036854775808"`)]byte
+	version := appendRevision(text[:0], revision)
+	if len(version) != d.end-d.at {
+		return nil, 0, false
+	}
+	copy(d.line[d.at:d.end], version)
+	return d.line, d.head, true
 }
