@@ -59,7 +59,7 @@ func (c *client) returns(ctx context.Context) {
 		}
 		sure := c.clears(ctx, name, path)
 		for i := range returnedPlaces {
-			sure = c.takes(ctx, path, body, i) && sure
+			sure = c.fills(ctx, path, body, i) && sure
 		}
 		if code, _, err := c.place(ctx, path, body, returnedPlaces); sure && err == nil && code == http.StatusForbidden {
 			c.frees(ctx, path, body)
@@ -73,8 +73,8 @@ func (c *client) place(ctx context.Context, path, body string, i int) (code int,
 	return c.send(ctx, c.next(), http.MethodPost, path, plainJSON, fmt.Sprintf(body, fmt.Sprintf("place-%d", i)))
 }
 
-// takes makes one of the objects, for which there is a place. If an attempt without an answer has made it, the quota may be full.
-func (c *client) takes(ctx context.Context, path, body string, i int) bool {
+// fills makes one of the objects, for which there is a place. If an attempt without an answer has made it, the quota may be full.
+func (c *client) fills(ctx context.Context, path, body string, i int) bool {
 	return c.persist(ctx, http.MethodPost+" "+path, func(ctx context.Context, server int) (code int, done bool) {
 		name := fmt.Sprintf("place-%d", i)
 		code, _, err := c.send(ctx, server, http.MethodPost, path, plainJSON, fmt.Sprintf(body, name))
