@@ -33,12 +33,9 @@ func TestKubectlManifests(t *testing.T) {
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
 	files := manifests(t)
-	for _, f := range files {
-		out := k.Run("apply", "-f", f)
-		for _, line := range linesOf(out) {
-			if !strings.HasSuffix(line, " created") {
-				t.Errorf("%s: first apply says %q", f, line)
-			}
+	for _, line := range linesOf(k.Run(ofFiles(files, "apply")...)) {
+		if !strings.HasSuffix(line, " created") {
+			t.Errorf("first apply says %q", line)
 		}
 	}
 	// A controller sets a condition of the schema once its level exists.
