@@ -169,9 +169,10 @@ lint() {
 
 # The race detector runs the tests that e2e/race.txt names. It makes drivers much slower, so a part of their
 # suite runs with it, and all of it without (lane blackbox). Long sequential tests run without it: a backup
-# taken apart byte by byte, piles and watchers of many megabytes, every right on every resource, lists of many
-# megabytes in every form, every kind of write sent twice.
-steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers|Test(Packed|PagesOf)?LongLists(OnSQLite)?|TestDryRunsOfRecordedWrites)$'
+# taken apart byte by byte, piles, objects and watchers of many megabytes, every right on every resource, lists
+# of many megabytes or levels in every form, every kind of write sent twice, every verb of every resource,
+# packing, indexes and selectors of thousands of objects, random objects of every kind that are written and applied.
+steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers|Test(Packed|PagesOf|WritesDuring)?LongLists(OnSQLite)?|TestDryRunsOf(RecordedWrites|CustomVersions)|TestPretty(Forms|Deep)|TestLargeFieldSets|Test(Plans|Reapply)Equals?Library|TestPack(RestsWhileIt(Packs|Looks)|EndsWhileItRests|InAHurry)|TestPostingsAre(TheModel|ChangedWhereTheyLie)|TestFilledPostings|TestAlikeAreLookedAtOnce|TestLongHead|TestReenter|TestSelectorsOfManyTerms|TestDictionaryFollowsTheObjects|TestFormsOfWhatIsUnpackedMeanwhile|TestValuesOfABrokenFile|TestLargeEventsFromTheDatabase|TestLargeEventsThatAreSent|TestAuditedLarge|TestPlainClients|TestLargeObjects(AndWebhooks|Sealed|Elsewhere)|TestPoliciesOfLargeObjects)$'
 unit() {
 	slowest="./server ./server/cache ./server/verbs" # started first, so that the others do not wait for them
 	racing="$slowest $(sed -n 's|^race \([^ :]*\).*|./\1|p' e2e/race.txt)"
@@ -185,7 +186,7 @@ unit() {
 	wait $conformance
 	say "unit tests, without it; these have not changed, nor what they use: $(tr '\n' ' ' <"$made/apart")"
 	tested tests -p 3 -vet=off -timeout 10m $plain
-	tested tests -vet=off -timeout 10m -run "$steps" ./sqlstore/archive/follow ./server ./server/cache ./server/verbs
+	tested tests -vet=off -timeout 10m -run "$steps" ./sqlstore/archive/follow ./server ./server/apply/ownership ./server/cache ./server/verbs
 	say "kinds and what their tests reach"
 	tested sh e2e/cover.sh -vet=off -timeout 15m
 }
