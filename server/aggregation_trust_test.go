@@ -119,7 +119,7 @@ func TestLocalAPIServiceStaysAvailable(t *testing.T) {
 	s.Must("POST", at, `{"metadata":{"name":"v1.local.example"},"spec":{"group":"local.example","version":"v1","groupPriorityMinimum":1000,"versionPriority":10}}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	var others sync.WaitGroup
-	for n := range 8 { // otherwise watchers see the write some time before readers do
+	for n := range 4 { // otherwise watchers see the write some time before readers do
 		others.Go(func() {
 			for ctx.Err() == nil {
 				r := httptest.NewRequestWithContext(ctx, "POST", "/api/v1/namespaces/default/configmaps", strings.NewReader(`{"metadata":{"generateName":"c-`+strconv.Itoa(n)+`-"}}`))
@@ -131,7 +131,7 @@ func TestLocalAPIServiceStaysAvailable(t *testing.T) {
 	}
 	defer others.Wait()
 	defer cancel()
-	for range 200 {
+	for range 60 {
 		servertest.Eventually(t, func() bool {
 			return conditionOf(s, "v1.local.example") == "True Local: Local APIServices are always available"
 		})
