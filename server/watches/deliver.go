@@ -120,7 +120,8 @@ func (w *stream) checkTimer() {
 // deliver sends the rest of the batch; with a direct output that does not wait, as much as the client reads at once. It ends the
 // watch of a slow client for whose batch others wait.
 func (w *stream) deliver(out output) error {
-	took, taken, awaited := time.Duration(0), 0, w.watcher.HoldsLarge()
+	var batch readPace
+	awaited := w.watcher.HoldsLarge()
 	for len(w.rest) > 0 && !out.blocked() {
 		d := w.rest[0]
 		if d.Unsure {
@@ -151,23 +152,20 @@ func (w *stream) deliver(out output) error {
 		w.rest = w.rest[1:]
 		w.begun = true
 		w.sent(len(frame))
-		var began time.Time
-		if awaited {
-			began = time.Now()
-		}
-		if large && out.splits() {
-			err = w.sendLarge(out, frame)
-		} else {
+		var pace readPace
+		switch {
+		case large && out.splits():
+			err = w.sendLarge(out, frame, &pace)
+		case awaited:
+			err = pace.send(len(frame), func() error { return out.send(frame) })
+		default:
 			err = out.send(frame)
 		}
 		if err != nil {
 			return err
 		}
-		if awaited {
-			took, taken = took+time.Since(began), taken+len(frame)
-			if tooSlow(took, taken) {
-				return cache.ErrSlow
-			}
+		if batch.bytes, batch.took = batch.bytes+pace.bytes, batch.took+pace.took; awaited && batch.tooSlow() {
+			return cache.ErrSlow
 		}
 	}
 	w.watcher.Written()
@@ -176,20 +174,18 @@ func (w *stream) deliver(out output) error {
 
 // sendLarge sends a frame in pieces, in turn with the long answers of other users. The watch ends in the middle of the frame if
 // the cache has ended its watcher, which would keep the object in memory for as long as the client takes.
-func (w *stream) sendLarge(out output, frame []byte) error {
+func (w *stream) sendLarge(out output, frame []byte, pace *readPace) error {
 	turn := w.server.Answers.Turn(w.request)
 	defer turn.End()
-	began, taken := time.Now(), 0
 	for len(frame) > 0 {
 		piece := frame[:min(len(frame), answers.Chunk)]
 		if err := turn.Next(len(piece)); err != nil {
 			return err
 		}
-		if err := out.send(piece); err != nil {
+		if err := pace.send(len(piece), func() error { return out.send(piece) }); err != nil {
 			return err
 		}
-		taken += len(piece)
-		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.EndedSlow() || tooSlow(time.Since(began), taken)) {
+		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.EndedSlow() || pace.tooSlow()) {
 			return errSlow
 		}
 		runtime.Gosched() // otherwise it keeps a processor for ten milliseconds, and short requests wait

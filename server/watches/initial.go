@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 )
@@ -15,29 +16,42 @@ const (
 	initialRate = 256 << 10 // bytes a second
 )
 
-// tooSlow reports whether a client that took so long to read a number of bytes is too slow.
-func tooSlow(took time.Duration, taken int) bool {
-	return took > initialFor+time.Duration(taken)*time.Second/initialRate
+// readPace is how many bytes a client has read, and how long writes of them took. Waits of the server itself do not count.
+type readPace struct {
+	bytes int
+	took  time.Duration
+}
+
+// send calls write, which writes n bytes.
+func (p *readPace) send(n int, write func() error) error {
+	began := time.Now()
+	err := write()
+	p.bytes, p.took = p.bytes+n, p.took+time.Since(began)
+	return err
+}
+
+// tooSlow reports whether the client took too long.
+func (p *readPace) tooSlow() bool {
+	return p.took > initialFor+time.Duration(p.bytes)*time.Second/initialRate
 }
 
 // initial sends the current objects, and the bookmark that ends them if the client wants one.
 func (w *stream) initial(out output) (err error) {
-	began, taken := time.Now(), 0
+	pace := &readPace{}
 	turn := w.server.Answers.Turn(w.request)
 	defer turn.End()
 	defer w.request.End()
 	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
-		if err = w.server.Answers.ReserveMemory(w.request, w.view.Negotiated(), it); err == nil {
+		if err = w.reserveMemory(it); err == nil {
 			frame, err = w.frame(cache.Added, it)
 		}
 		if err == nil {
 			w.begun = true
 			w.sent(len(frame))
 			if err = turn.Next(len(frame)); err == nil {
-				err = w.sendInitial(out, frame, began, taken)
+				err = w.sendInitial(out, frame, pace)
 			}
-			taken += len(frame)
 		}
 		return err == nil
 	})
@@ -57,34 +71,46 @@ func (w *stream) initial(out output) (err error) {
 	})
 }
 
-// sendInitial sends an initial event, in pieces if the output splits it, to a client that has taken a number of bytes since a
-// time.
-func (w *stream) sendInitial(out output, frame []byte, began time.Time, taken int) error {
+// reserveMemory waits until there is room for an initial object.
+func (w *stream) reserveMemory(it *cache.Item) error {
+	reserve := func() error { return w.server.Answers.ReserveMemory(w.request, w.view.Negotiated(), it) }
+	if !budget.Large(it.Size()) {
+		return reserve()
+	}
+	return w.waiting(reserve)
+}
+
+// sendInitial sends an initial event, in pieces if the output splits it.
+func (w *stream) sendInitial(out output, frame []byte, pace *readPace) error {
 	size := max(1, len(frame))
 	if out.splits() {
 		size = answers.Chunk
 	}
 	for piece := range slices.Chunk(frame, size) {
-		err := w.waiting(func() error { return w.request.Send(len(piece), func() error { return out.send(piece) }) })
+		before := pace.bytes
+		err := w.waiting(func() error {
+			return w.request.Send(len(piece), func() error {
+				return pace.send(len(piece), func() error { return out.send(piece) })
+			})
+		})
 		if err != nil {
 			return err
 		}
-		before := taken
-		if taken += len(piece); taken/answers.Chunk != before/answers.Chunk && tooSlow(time.Since(began), taken) {
+		if pace.bytes/answers.Chunk != before/answers.Chunk && pace.tooSlow() {
 			return cache.ErrSlow
 		}
 	}
 	return nil
 }
 
-// waiting calls write, which may wait for the client; the watch has no seat during that.
-func (w *stream) waiting(write func() error) error {
+// waiting calls wait, which may wait for the client or for memory; the watch has no seat during that.
+func (w *stream) waiting(wait func() error) error {
 	seat := w.request.Scope.Seat
 	if seat == nil {
-		return write()
+		return wait()
 	}
 	seat.Sending()
-	err := write()
+	err := wait()
 	if late := seat.Sent(); err == nil {
 		err = late
 	}

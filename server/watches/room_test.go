@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/watches"
@@ -136,5 +137,54 @@ func TestSlowReplaysEnd(t *testing.T) {
 		if took, taken := time.Since(began), stream.taken.Load(); !stream.isOver() || took > 75*time.Second || taken < 1<<20 {
 			t.Errorf("after %v and %d bytes the watch is over: %t", took, taken, stream.isOver())
 		}
+	})
+}
+
+// meteredSeat is the seat of a watch, which others may use at times.
+type meteredSeat struct{ free atomic.Bool }
+
+func (s *meteredSeat) Sending()    { s.free.Store(true) }
+func (s *meteredSeat) Sent() error { s.free.Store(false); return nil }
+func (s *meteredSeat) Leave()      { s.free.Store(true) }
+
+// TestWatchesThatWaitForRoom: a watch that waits for room for a large initial object has no seat meanwhile, and the time does not
+// count as that of its client.
+func TestWatchesThatWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = budget.DefaultBody + 1<<20
+		catalogue := kinds.NewCatalogue(builtin.Resources())
+		c := cache.New(catalogue)
+		defer c.Close()
+		c.Apply([]sqlstore.Change{{Row: sqlstore.Row{
+			Key: sqlstore.Key{Resource: "configmaps", Namespace: "ns", Name: "a"}, Revision: 1, Value: []byte(servertest.ConfigMap("a", "", strings.Repeat("v", size))),
+		}}})
+		stored, room := objects.New(catalogue, nil, c), fair.NewGate(fair.Limits{Places: math.MaxInt32, Weight: 2 * size, Free: 1})
+		shown := &answers.Answers{Items: stored, Large: room}
+		next := &verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown, Log: slog.New(slog.DiscardHandler)}}
+		seat := &meteredSeat{}
+		h := scoped(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			request.From(r.Context()).Seat = seat
+			next.ServeHTTP(w, r)
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		place, err := room.Enter(ctx, "other", 2*size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(5 * time.Minute)
+			if !seat.free.Load() {
+				t.Error("the watch keeps its seat while it waits")
+			}
+			place.Leave()
+		}()
+		stream := &metered{alone: &alone{}, rate: 4 << 20}
+		h.ServeHTTP(meteredWriter{httptest.NewRecorder(), stream}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds=600", nil))
+		synctest.Wait()
+		if taken := stream.taken.Load(); taken < size || stream.isOver() {
+			t.Errorf("the client got %d bytes of %d, and the watch is over: %t", taken, size, stream.isOver())
+		}
+		cancel()
+		synctest.Wait()
 	})
 }
