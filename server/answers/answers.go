@@ -127,6 +127,7 @@ func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 	}
 	if a.Large != nil {
 		q.count() // large objects may come after other parts of the page
+		p.OnContention(q.taken.endIfSlow)
 	}
 	if err := a.ReserveMemory(q, as, p.Items...); err != nil {
 		return err

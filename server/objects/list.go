@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/release"
@@ -29,6 +30,7 @@ const (
 // list is a list whose revision and place have been determined.
 type list struct {
 	permit    permits.Permit
+	user      string
 	resource  *kinds.Resource
 	namespace string
 	filter    *cache.Filter
@@ -44,7 +46,7 @@ type list struct {
 // the store and of the conversion of a custom resource.
 func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o *ListOptions) (*Page, error) {
 	l := &list{
-		permit: p, resource: r, namespace: o.within(r), filter: o.Filter,
+		permit: p, user: o.User, resource: r, namespace: o.within(r), filter: o.Filter,
 		spans:  r.Namespaced && o.Namespace == "",
 		counts: o.Filter.Whole(),
 	}
@@ -234,36 +236,57 @@ func (l *list) cut(p *Page, rest int64) {
 	}
 }
 
+// An earlier state that only the table has is read into memory for one list, until its answer has been sent. A list that holds
+// more than pastFree bytes of it waits for one of pastLists places, and a user has one.
+const (
+	pastFree  = 4 << 20
+	pastLists = 2
+)
+
 // takeRows takes the selected items at l.exact from the table. The remaining ones are not counted: that would
 // cost as much as reading them.
 func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
-	p := &Page{Revision: l.exact, Remaining: -1, Shard: l.filter.ShardText()}
+	p, held := &Page{Revision: l.exact, Remaining: -1, Shard: l.filter.ShardText()}, 0
 	full := func() bool { return l.limit > 0 && len(p.Items) == l.limit }
 	sel := s.selection(ctx, l.resource, l.filter, func(it *cache.Item) bool {
 		p.Items = append(p.Items, it)
 		return !full()
 	})
 	home := s.Home(l.resource.Storage)
+	var late error
 	err := s.scan(ctx, l.permit, l.place(), l.exact, l.from, func(row *sqlstore.Row) bool {
 		if full() {
 			l.cut(p, 0)
 			return false
 		}
+		if held > pastFree && p.place == nil {
+			if p.place, late = s.pastLists.Enter(ctx, l.user, 1); late != nil {
+				return false
+			}
+		}
 		if it := cache.NewItem(s.cache.JSON(), row, home); l.filter.Match(it) {
+			held += it.Size()
 			sel.add(it) // one more row shows whether a full page is the last
 		}
 		return sel.err == nil && !(full() && len(sel.waiting) > 0)
 	})
+	if err == nil {
+		err = late
+	}
 	if err == nil && !full() {
 		sel.settle()
 	}
 	if err == nil {
 		err = sel.err
 	}
+	if err != nil {
+		p.End()
+		return nil, err
+	}
 	if full() && p.Continue == "" && len(sel.waiting) > 0 {
 		l.cut(p, 0)
 	}
-	return p, err
+	return p, nil
 }
 
 // Page is the result of a list: all items, or a page of them.
@@ -275,7 +298,15 @@ type Page struct {
 	Remaining int64         // number of items after the page; -1: not reported
 	Shard     string        // the shard selector of the items; "" for none
 	Intact    bool          // none of the items is known to be corrupt
+
+	place *fair.Place // in pastLists; nil: it needs none
 }
+
+// End releases what the page holds, once its items are not used any more. Repeated calls do nothing.
+func (p *Page) End() { p.place.Leave() }
+
+// OnContention makes f be called about once a second while others wait for the memory that the page holds, until End.
+func (p *Page) OnContention(f func()) { p.place.OnContention(f) }
 
 // Meta returns the list's metadata.
 func (p *Page) Meta() *metav1.ListMeta {

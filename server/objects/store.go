@@ -28,6 +28,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
@@ -40,12 +41,14 @@ type Store struct {
 	store     *sqlstore.Store
 	cache     *cache.Cache
 	sizes     budget.Sizes
-	follow    func() // brings the catalogue up to date with the cache; nil: it never changes
+	pastLists *fair.Gate // bounds the lists of earlier states that hold more than pastFree bytes
+	follow    func()     // brings the catalogue up to date with the cache; nil: it never changes
 }
 
 // New combines a store with the cache that it feeds. The store may be nil for readers of the cache only.
 func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
-	return &Store{catalogue: catalogue, store: store, cache: c}
+	long := fair.NewGate(fair.Limits{Places: pastLists, Weight: pastLists, KeyWeight: 1})
+	return &Store{catalogue: catalogue, store: store, cache: c, pastLists: long}
 }
 
 // Bound sets the maximum size of a stored object, before the Store is used.

@@ -37,6 +37,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
+	defer p.End()
 	marked := &writes.AlreadyDeleting{}
 	if err := h.deleteItems(c, req, options, p.Items, marked); err != nil {
 		return err

@@ -30,12 +30,13 @@ func (h *Handler) list(c *Call) error {
 	if err != nil {
 		return err
 	}
+	defer p.End()
 	return h.Answers.Page(&c.Request, form, p)
 }
 
 // parseList reads the parameters of a list or watch, and leaves the selectors to readSelectors.
 func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOptions, error) {
-	o := &objects.ListOptions{}
+	o := &objects.ListOptions{User: c.Request.User()}
 	var v1 metav1.ListOptions
 	if c.Info.Query != nil {
 		if err := metav1.Convert_url_Values_To_v1_ListOptions(&c.Info.Query, &v1, nil); err != nil {
