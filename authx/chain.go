@@ -68,7 +68,9 @@ func withGroup(who *Authenticated) *Authenticated {
 	}
 	with := *id
 	with.Groups = append(append(make([]string, 0, len(id.Groups)+1), id.Groups...), GroupAuthenticated)
-	return &Authenticated{Identity: &with, Audiences: who.Audiences, StillValid: who.StillValid}
+	member := *who
+	member.Identity = &with
+	return &member
 }
 
 // anonymous is the user of a request without credentials.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"net/http"
 
@@ -21,7 +22,7 @@ func (f fake) answer() (*authx.Authenticated, bool, error) {
 	if f.err != nil || !f.mine {
 		return nil, f.mine, f.err
 	}
-	return &authx.Authenticated{Identity: &authx.Identity{Name: f.name}}, true, nil
+	return &authx.Authenticated{Identity: &authx.Identity{Name: f.name}, CertificateEnds: time.Unix(1, 0)}, true, nil
 }
 
 func (f fake) Authenticate(*http.Request) (*authx.Authenticated, bool, error) { return f.answer() }
@@ -53,6 +54,9 @@ func TestChain(t *testing.T) {
 					t.Fatalf("who = %v, mine = %v", who, mine)
 				}
 				return
+			}
+			if who.CertificateEnds.IsZero() {
+				t.Error("the chain has lost when the certificate ends")
 			}
 			if who.Identity.Name != tc.want || !who.Identity.InGroup(authx.GroupAuthenticated) {
 				t.Fatalf("identity = %+v", who.Identity)

@@ -101,6 +101,9 @@ func TestCertificates(t *testing.T) {
 			if tc.name == "good" && (who.Identity.Name != "jane" || !slices.Equal(who.Identity.Groups, []string{"a", "b", "system:authenticated"})) {
 				t.Errorf("%+v", who.Identity)
 			}
+			if tc.name == "good" && !who.CertificateEnds.Equal(tc.cert.cert.NotAfter) {
+				t.Errorf("the certificate ends at %v, not %v", who.CertificateEnds, tc.cert.cert.NotAfter)
+			}
 		}
 	}
 }
