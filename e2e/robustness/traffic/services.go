@@ -22,6 +22,7 @@ const (
 	mostServices = 4                // of each client
 	freeAddress  = "10.96.0.%d"     // of the part of the servers' range that is given only on request; each of two clients asks for one
 	refusedTime  = 15 * time.Second // how long an address that is free may be refused
+	refusedTimes = 3                // and how often, as each attempt may last as long
 	patientTime  = 2 * time.Minute  // how long something may take that every server must do in the end
 )
 
@@ -93,7 +94,7 @@ func (c *client) fixed(ctx context.Context, path string) {
 	name, address := "fixed-"+c.rec.ID(), fmt.Sprintf(freeAddress, 5+c.name[len(c.name)-1]%2)
 	body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"by":%q,"fixed":%[2]q}},"spec":{"clusterIP":%[3]q,"ports":[{"port":80}]}}`, name, c.name, address)
 	_, _, _ = c.send(ctx, c.any(), http.MethodPost, path+"?dryRun=All", plainJSON, body) // its answer promises nothing
-	for refused := (time.Time{}); ; c.rest(ctx) {
+	for refused, times := (time.Time{}), 0; ; c.rest(ctx) {
 		code, answer, _ := c.must(ctx, c, http.MethodPost, path, body, http.StatusCreated, http.StatusConflict, http.StatusUnprocessableEntity)
 		if code != http.StatusUnprocessableEntity {
 			break
@@ -105,7 +106,7 @@ func (c *client) fixed(ctx context.Context, path string) {
 		c.must(ctx, c, http.MethodDelete, path+"?labelSelector=fixed%3D"+c.name, "", http.StatusOK)
 		// A server of a release without IPAddresses leaves that of a Service that it deletes.
 		c.unmade(ctx, c, ipAddresses+"/"+address)
-		if time.Since(refused) > refusedTime {
+		if times++; times > refusedTimes && time.Since(refused) > refusedTime {
 			c.rec.Stuck(fmt.Sprintf("%s: an address for which only a dry run had asked cannot be taken: %s: %.300s", c.name, body, answer))
 			break
 		}
