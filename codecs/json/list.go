@@ -131,9 +131,18 @@ func AppendMetadata(dst []byte, version string, metadata []byte) []byte {
 
 // AppendEvent implements codecs.Streamer: an event and its line end.
 func (Codec) AppendEvent(dst []byte, eventType, _, _ string, message []byte) []byte {
+	return append(append(appendEventHead(dst, eventType), message...), eventTail...)
+}
+
+// AroundEvent returns what an event has before and behind the object.
+func (Codec) AroundEvent(eventType string) (before, behind []byte) {
+	return appendEventHead(nil, eventType), []byte(eventTail)
+}
+
+const eventTail = "}\n"
+
+func appendEventHead(dst []byte, eventType string) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, eventType...)
-	dst = append(dst, `","object":`...)
-	dst = append(dst, message...)
-	return append(dst, "}\n"...)
+	return append(dst, `","object":`...)
 }

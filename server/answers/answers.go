@@ -317,6 +317,18 @@ func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, erro
 	return v.form.Event(nil, eventType, it, first)
 }
 
+// EventParts returns Event in parts, if the object's bytes in memory are one of them: a large object is not copied.
+func (v *View) EventParts(eventType string, it *cache.Item) (before, object, behind []byte, ok bool) {
+	f, whole := v.form.(jsonForm)
+	if !whole || v.as.IsPartialList() || !f.stored(it) {
+		return nil, nil, nil, false
+	}
+	if object, ok = it.Unpacked(); ok {
+		before, behind = f.codec().AroundEvent(eventType)
+	}
+	return before, object, behind, ok
+}
+
 // Error returns the frame that ends a failed watch.
 func (v *View) Error(st *metav1.Status) ([]byte, error) { return v.form.Error(nil, st) }
 

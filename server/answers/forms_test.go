@@ -243,6 +243,13 @@ func TestEvent(t *testing.T) {
 			if diff := same(t, k, as, object, want); diff != "" || eventType != "ADDED" {
 				t.Error(eventType, diff)
 			}
+			before, object, behind, ok := v.EventParts("ADDED", it)
+			if whole := as.Type == codecs.JSON && as.As.Kind == "" && objects.Clean(k.r, it); ok != whole {
+				t.Errorf("the frame has parts: %t", ok)
+			}
+			if ok && (&object[0] != &it.JSON()[0] || !bytes.Equal(slices.Concat(before, object, behind), frame)) {
+				t.Errorf("the parts of the frame are %q, %q and %q", before, object, behind)
+			}
 		}
 		frame, err := v.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Message: "gone"})
 		if err != nil {

@@ -145,6 +145,15 @@ func (it *Item) PeekIn(room *[]byte) []byte {
 	return (*room)[:b.size:b.size]
 }
 
+// Unpacked returns JSON if that is in memory as it is. It does not count as a use.
+func (it *Item) Unpacked() (data []byte, ok bool) {
+	b := it.body.Load()
+	if b.packed() {
+		return nil, false
+	}
+	return b.json(), true
+}
+
 // Line returns the object's JSON with the newline that ends an answer; nil for a corrupt item.
 func (it *Item) Line() []byte {
 	if b := it.plain(); !b.bare() {

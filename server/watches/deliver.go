@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/yield"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 )
@@ -142,59 +142,84 @@ func (w *stream) deliver(out output) error {
 		if !w.begun {
 			key = w.first
 		}
-		frame, err := d.Frame(key, w.make)
+		frame, err := w.frameOf(d, key, large && out.splits())
 		if err != nil {
 			return err
 		}
-		if out.postpones(len(frame)) {
+		if out.postpones(frame.size()) {
 			break
 		}
 		w.rest = w.rest[1:]
 		w.begun = true
-		w.sent(len(frame))
-		var pace readPace
-		switch {
-		case large && out.splits():
-			err = w.sendLarge(out, frame, &pace)
-		case awaited:
-			err = pace.send(len(frame), func() error { return out.send(frame) })
-		default:
-			err = out.send(frame)
+		w.sent(frame.size())
+		var began time.Time
+		if awaited {
+			began = time.Now()
+		}
+		if large && out.splits() {
+			err = w.sendLarge(out, frame)
+		} else {
+			err = out.send(frame.object)
 		}
 		if err != nil {
 			return err
 		}
-		if batch.bytes, batch.took = batch.bytes+pace.bytes, batch.took+pace.took; awaited && batch.tooSlow() {
-			return cache.ErrSlow
+		if awaited {
+			took, taken = took+time.Since(began), taken+frame.size()
+			if tooSlow(took, taken) {
+				return cache.ErrSlow
+			}
 		}
 	}
 	w.watcher.Written()
 	return out.flush()
 }
 
+// frame is an event in the wire form of a watch. A large one may have three parts, of which the object is shared with the cache; others
+// are all in object.
+type frame struct{ before, object, behind []byte }
+
+func (f *frame) size() int { return len(f.before) + len(f.object) + len(f.behind) }
+
+// frameOf returns the frame of a delivery, whose key is that of the frame. parts means that it may have several.
+func (w *stream) frameOf(d cache.Delivery, key any, parts bool) (f frame, err error) {
+	if parts {
+		var ok bool
+		if f.before, f.object, f.behind, ok = w.view.EventParts(d.Type.String(), d.Item()); ok {
+			return f, nil
+		}
+	}
+	f.object, err = d.Frame(key, w.make)
+	return f, err
+}
+
 // sendLarge sends a frame in pieces, in turn with the long answers of other users. The watch ends in the middle of the frame if
 // the cache has ended its watcher, which would keep the object in memory for as long as the client takes.
-func (w *stream) sendLarge(out output, frame []byte, pace *readPace) error {
+func (w *stream) sendLarge(out output, f frame) error {
 	turn := w.server.Answers.Turn(w.request)
 	defer turn.End()
-	for len(frame) > 0 {
-		piece := frame[:min(len(frame), answers.Chunk)]
-		if err := turn.Next(len(piece)); err != nil {
-			return err
+	began, taken := time.Now(), 0
+	for _, part := range [...][]byte{f.before, f.object, f.behind} {
+		for len(part) > 0 {
+			piece := part[:min(len(part), answers.Chunk)]
+			if err := turn.Next(len(piece)); err != nil {
+				return err
+			}
+			if err := out.send(piece); err != nil {
+				return err
+			}
+			taken += len(piece)
+			if part = part[len(piece):]; taken < f.size() && (w.watcher.EndedSlow() || tooSlow(time.Since(began), taken)) {
+				return errSlow
+			}
+			yield.Now() // otherwise it keeps a processor for ten milliseconds, and short requests wait
 		}
-		if err := pace.send(len(piece), func() error { return out.send(piece) }); err != nil {
-			return err
-		}
-		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.EndedSlow() || pace.tooSlow()) {
-			return errSlow
-		}
-		runtime.Gosched() // otherwise it keeps a processor for ten milliseconds, and short requests wait
 	}
 	return nil
 }
 
-// frame returns one event in the wire form of the watch.
-func (w *stream) frame(t cache.EventType, it *cache.Item) ([]byte, error) {
+// event returns one event in the wire form of the watch.
+func (w *stream) event(t cache.EventType, it *cache.Item) ([]byte, error) {
 	return w.view.Event(t.String(), it, !w.begun)
 }
 

@@ -43,8 +43,8 @@ func (w *stream) initial(out output) (err error) {
 	defer w.request.End()
 	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
-		if err = w.reserveMemory(it); err == nil {
-			frame, err = w.frame(cache.Added, it)
+		if err = w.server.Answers.ReserveMemory(w.request, w.view.Negotiated(), it); err == nil {
+			frame, err = w.event(cache.Added, it)
 		}
 		if err == nil {
 			w.begun = true

@@ -94,7 +94,7 @@ type stream struct {
 	rest      []cache.Delivery                                   // of batch: not sent yet
 	first     any                                                // key of the first event's frame
 	later     any                                                // key of all other frames
-	make      func(cache.EventType, *cache.Item) ([]byte, error) // w.frame
+	make      func(cache.EventType, *cache.Item) ([]byte, error) // w.event
 	sent      func(bytes int)                                    // counts each event
 
 	// Of a watch whose handler has returned:
@@ -118,7 +118,7 @@ func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form)
 	}
 	// Handles are compared faster than their keys, and need no memory.
 	w.first, w.later = unique.Make(w.view.Key(true)), unique.Make(w.view.Key(false))
-	w.make = w.frame
+	w.make = w.event
 	if w.sharded() {
 		w.filter.OutOfShard = s.Measure.Sharded(q.Resource)
 	}
