@@ -10,9 +10,9 @@ import (
 
 // Snapshot reads ended rows and packs as they are at one moment. Each method is one query of a driver.
 type Snapshot interface {
-	// Ended reads the oldest rows of a key that ended after one revision and up to another; more: there
-	// may be others.
-	Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error)
+	// Ended reads the oldest rows of a key that were written after a revision, and ended from one revision up to another; more:
+	// there may be others.
+	Ended(ctx context.Context, key sqlstore.Key, written, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error)
 	// Around reads the pack of a key that ends first after a revision; nil: there is none.
 	Around(ctx context.Context, key sqlstore.Key, revision int64) (*Pack, error)
 	// Below reads the packs of a key that end below a revision and above a floor, newest first.
@@ -56,7 +56,8 @@ func AppendPast(ctx context.Context, s Snapshot, rows []sqlstore.Row, key sqlsto
 // Older reads rows that ended up to a revision, after a cursor, in the order of their keys and revisions, as
 // History.Older does. With an error it returns the rows before it.
 func Older(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
-	for more := true; more && len(rows) < limit; {
+	bytes := 0
+	for more := true; more && len(rows) < limit && bytes < sqlstore.ChangesBytes; {
 		floor := f.Of(after.Key.Resource)
 		found, err := olderOf(ctx, s, after, max(floor, after.Revision), upTo, limit-len(rows))
 		if err != nil {
@@ -66,6 +67,7 @@ func Older(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, after
 			after.Revision = row.Revision
 			if row.Superseded > floor {
 				rows = append(rows, row)
+				bytes += len(row.Value)
 			}
 		}
 		if len(found) == 0 {
@@ -86,9 +88,8 @@ func olderOf(ctx context.Context, s Snapshot, after sqlstore.Cursor, from, upTo 
 			return nil, err
 		}
 		if p == nil {
-			rows, _, err = s.Ended(ctx, after.Key, from, upTo, limit+2) // two of them may be outside
-			rows = slices.DeleteFunc(rows, outside)
-			return rows[:min(limit, len(rows))], err
+			rows, _, err = s.Ended(ctx, after.Key, after.Revision, from, upTo, limit)
+			return rows, err
 		}
 		if rows, err = p.Rows(); err != nil {
 			return nil, err
@@ -122,7 +123,7 @@ type Unit struct {
 func Gather(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, from sqlstore.Cursor, limit, atOnce int, done *sqlstore.Packed) (units []Unit, err error) {
 	done.Next = from
 	for left := int64(limit) * sqlstore.PackedFor; left > 0 && ctx.Err() == nil; {
-		found, more, err := s.Ended(ctx, done.Next.Key, done.Next.Revision, upTo, atOnce)
+		found, more, err := s.Ended(ctx, done.Next.Key, 0, done.Next.Revision, upTo, atOnce)
 		if err != nil {
 			return nil, err
 		}

@@ -139,8 +139,8 @@ func lockedFloors(ctx context.Context, tx pgx.Tx) (b sqlstore.Bounds, f sqlstore
 // unitBytes bounds how much of one object is packed at once, and a row.
 const unitBytes = 1 << 20
 
-func (h history) Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (found []sqlstore.Row, more bool, err error) {
-	rows, err := h.tx.Query(ctx, qEndedRows, after, key.Resource, key.Namespace, key.Name, upTo, limit)
+func (h history) Ended(ctx context.Context, key sqlstore.Key, written, from, upTo int64, limit int) (found []sqlstore.Row, more bool, err error) {
+	rows, err := h.tx.Query(ctx, qEndedRows, from, key.Resource, key.Namespace, key.Name, upTo, limit, written)
 	if err != nil {
 		return nil, false, err
 	}

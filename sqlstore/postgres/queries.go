@@ -229,7 +229,7 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 	qNextPacked = packedKey + behindKey
 	qNextEnded  = pastKey + behindKey
 	// kv_past: the rows of a key that ended in a range, oldest first.
-	qEndedRows = `SELECT ` + columns + ` FROM kv` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= $1 AND superseded_revision <= $5 ORDER BY superseded_revision, revision LIMIT $6`
+	qEndedRows = `SELECT ` + columns + ` FROM kv` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= $1 AND superseded_revision <= $5 AND revision > $7 ORDER BY superseded_revision, revision LIMIT $6`
 	// kv by primary key.
 	qUnkeep  = `DELETE FROM kv USING unnest($1::int8[], $2::bytea[]) n (revision, value) WHERE kv.revision = n.revision AND kv.value = n.value AND kv.superseded_revision <= (SELECT number FROM kv_meta WHERE key = 'floor')`
 	qRestate = `UPDATE kv SET value = n.value FROM unnest($1::int8[], $2::bytea[]) n (revision, value) WHERE kv.revision = n.revision AND kv.superseded_revision IS NOT NULL`

@@ -147,7 +147,7 @@ var errEnough = errors.New("enough was read")
 // unitBytes bounds how much of one object is packed at once, and a row.
 const unitBytes = 256 << 10
 
-func (h history) Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
+func (h history) Ended(ctx context.Context, key sqlstore.Key, written, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
 	var dec decoder
 	size := 0
 	err = h.c.query(ctx, func(v []driver.Value) error {
@@ -160,7 +160,7 @@ func (h history) Ended(ctx context.Context, key sqlstore.Key, after, upTo int64,
 			return errEnough
 		}
 		return nil
-	}, qEndedRows, after, key.Resource, key.Namespace, key.Name, upTo, int64(limit))
+	}, qEndedRows, from, key.Resource, key.Namespace, key.Name, upTo, int64(limit), written)
 	more = len(rows) == limit
 	if errors.Is(err, errEnough) {
 		more, err = true, nil

@@ -68,7 +68,7 @@ const (
 
 	// kv_past: the next key that has ended rows; those of one key that ended in a range, oldest first.
 	qNextEnded = `SELECT resource, namespace, name FROM kv INDEXED BY kv_past WHERE superseded_revision IS NOT NULL AND (resource, namespace, name) > (?, ?, ?)` + packedOrder
-	qEndedRows = `SELECT ` + columns + ` FROM kv INDEXED BY kv_past` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= ?1 AND superseded_revision <= ?5 ORDER BY superseded_revision, revision LIMIT ?6`
+	qEndedRows = `SELECT ` + columns + ` FROM kv INDEXED BY kv_past` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= ?1 AND superseded_revision <= ?5 AND revision > ?7 ORDER BY superseded_revision, revision LIMIT ?6`
 	// kv by primary key.
 	qUnkeep  = `DELETE FROM kv WHERE revision = ? AND superseded_revision = ? AND CAST(value AS BLOB) = ?`
 	qRestate = `UPDATE kv SET value = ?, checksum = ? WHERE revision = ? AND superseded_revision IS NOT NULL`

@@ -177,7 +177,7 @@ func olderAll(t testing.TB, d sqlstore.Driver, upTo int64, limit int) (all []sql
 		if err != nil {
 			t.Fatalf("Older(%d, %+v): %v", upTo, after, err)
 		}
-		if all = append(all, rows...); len(rows) < limit {
+		if all = append(all, rows...); len(rows) == 0 {
 			return all
 		}
 		after = sqlstore.Cursor{Key: rows[len(rows)-1].Key, Revision: rows[len(rows)-1].Revision}

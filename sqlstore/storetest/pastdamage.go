@@ -110,7 +110,10 @@ func largePast(t *testing.T, db Database) {
 	k := pod("large")
 	revision := must(t, d, create(k, "{}"))
 	for i := range 9 {
-		revision = must(t, d, update(k, revision, fmt.Sprintf(`"%d%s"`, i, strings.Repeat("l", 600<<10))))
+		revision = must(t, d, update(k, revision, fmt.Sprintf(`"%d%s"`, i, strings.Repeat("l", 1100<<10))))
+	}
+	if rows := olderAll(t, d, revision, 4); len(rows) != 9 {
+		t.Fatalf("%d rows have ended", len(rows))
 	}
 	for _, floor := range []int64{0, revision} {
 		retain(t, sqlstore.Floors{Log: revision, Past: map[string]int64{"": floor}}, d)
