@@ -180,7 +180,7 @@ unit() {
 	printf '%s\n' $racing $(cat "$made/apart") >"$made/elsewhere"
 	plain=$(go list ./... | sed 's|^github.com/rowlock/rowlock|.|' | grep -v -E '^\./(e2e|e2e/attack|e2e/robustness|sqlstore/(sqlite|postgres)|server/kinds(/.*)?)$' | grep -v -x -F -f "$made/elsewhere")
 	say "unit tests, with the race detector"
-	tested race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres & # they mostly wait
+	tested race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks|Large)' ./sqlstore/sqlite ./sqlstore/postgres & # they mostly wait
 	conformance=$!
 	tested race -p 3 -timeout 15m -skip "$steps" $racing # three at a time, on two cores: some of them wait
 	wait $conformance

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,12 +19,22 @@ type write struct {
 	out   Outcome
 	// returned is the driver's RewindCount before the commit.
 	returned int64
-	done     chan struct{}
+	// unstage ends the staging of the values; nil: none is staged.
+	unstage func(committed bool)
+	done    chan struct{}
 }
 
 func (w *write) finish(out Outcome) {
 	w.out = out
+	w.release(out.Err == nil)
 	close(w.done)
+}
+
+// release ends the staging of values.
+func (w *write) release(committed bool) {
+	if w.unstage != nil {
+		w.unstage(committed)
+	}
 }
 
 // finished reports whether the writer has the outcome.
@@ -112,14 +123,19 @@ func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
+	if err := s.stage(ctx, w); err != nil {
+		return Outcome{}, err
+	}
 	s.queue.add(w)
 	if s.ended.Load() && s.queue.drop(w) {
+		w.release(false)
 		return Outcome{}, ErrClosed
 	}
 	select {
 	case <-w.done:
 	case <-ctx.Done():
 		if s.queue.drop(w) {
+			w.release(false)
 			return Outcome{}, ctx.Err()
 		}
 		select {
@@ -157,6 +173,24 @@ func (s *Store) admit(w *write) error {
 		}
 		if seen != nil {
 			seen[op.Key] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// stage has the driver write large values ahead of the commit. What is staged weighs nothing in a batch. Errors: those of ctx.
+func (s *Store) stage(ctx context.Context, w *write) error {
+	if w.size < LargeValue {
+		return nil
+	}
+	ops := slices.Clone(w.txn.Ops) // the caller may write its own again
+	if err := s.driver.Stage(ctx, ops); err != nil {
+		return err
+	}
+	w.txn.Ops, w.unstage = ops, func(committed bool) { s.driver.Unstage(ops, committed) }
+	for i := range ops {
+		if ops[i].Staged != 0 {
+			w.size -= len(ops[i].Value)
 		}
 	}
 	return nil

@@ -127,6 +127,9 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 		op := Op{Verb: Delete, Key: rows[i].Key, Expect: rows[i].Revision, Value: rows[i].Value, AsStored: true}
 		writes[i] = &write{txn: Txn{Ops: []Op{op}, Lead: Leading(ctx)}, size: len(op.Value), done: make(chan struct{})}
 		s.seal(ctx, writes[i]) // which decrypts a value that is passed as stored
+		if err := s.stage(ctx, writes[i]); err != nil {
+			return false, err
+		}
 		s.queue.add(writes[i])
 	}
 	deleted := 0

@@ -53,6 +53,16 @@ type Writer interface {
 	// caller must call Resolve. A cancelled ctx before commit leaves nothing behind.
 	Apply(ctx context.Context, batch []Txn, now time.Time) ([]Outcome, error)
 
+	// Stage writes the large values of ops ahead of Apply, if Apply would keep other writers waiting for them, in short
+	// transactions that other batches come between, and sets Staged of each such Op. It waits while other staged values take too
+	// much room. It writes nothing for an Op whose condition does not hold. Apply writes what is not staged, for whatever reason.
+	// Several goroutines may call Stage and Unstage, also during Apply. Errors: those of ctx; then nothing is staged.
+	Stage(ctx context.Context, ops []Op) error
+
+	// Unstage is called once after each successful Stage, with the same ops, when their outcome is known. It deletes, later, what was
+	// written for them, unless they were committed. It does not wait.
+	Unstage(ops []Op, committed bool)
+
 	// Resolve finds out what became of the last batch whose Apply ended with
 	// ErrUncertain. The Outcomes are as Apply would have returned them; committed
 	// is false if nothing of it is in the table and, from now on, never will be. ErrUncertain: that can no longer be found out.

@@ -88,10 +88,11 @@ func (f *feed) drain(each func([]*write)) {
 func settle(batch []*write, err error) {
 	for _, w := range batch {
 		if w.out.Err == nil {
+			out := w.out
 			if err != nil {
-				w.out = Outcome{Err: err}
+				out = Outcome{Err: err}
 			}
-			close(w.done)
+			w.finish(out)
 		}
 	}
 }

@@ -37,3 +37,7 @@ const (
 // RelaxedSchema is the first schema whose binaries look for revisions that were lost with relaxed commits
 // before they assign any. Older binaries must not use a database with reserved revisions.
 const RelaxedSchema = 7
+
+// LargeSchema is the first schema whose binaries read values that SQLite stores in pieces. Older binaries must not use a database that
+// has some, or whose pieces are being deleted.
+const LargeSchema = 13

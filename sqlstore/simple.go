@@ -6,9 +6,18 @@ import (
 	"fmt"
 )
 
+// Unstaged has the methods of a driver that writes large values no slower than many small ones. Such drivers embed it.
+type Unstaged struct{}
+
+// Stage implements Writer.
+func (Unstaged) Stage(context.Context, []Op) error { return nil }
+
+// Unstage implements Writer.
+func (Unstaged) Unstage([]Op, bool) {}
+
 // Simple has the methods of a driver whose database only its process can reach: it cannot move, be damaged or
 // go back, has no disk to wait for, and attests to no cache file. Such drivers embed it.
-type Simple struct{}
+type Simple struct{ Unstaged }
 
 // Healthy implements Writer.
 func (Simple) Healthy() error { return nil }

@@ -70,10 +70,13 @@ type Op struct {
 	Expect    int64
 	Value     []byte
 	ExpiresAt time.Time
-	AsStored  bool // Value comes from the table, for this key, and is not encrypted again
-	Immutable bool // the bytes of Value never change, so drivers may keep them
-	Aux       any  // passed to the feed of this process, never stored
+	Staged    int64 // set by Driver.Stage: where it wrote Value; 0: nowhere
+	AsStored  bool  // Value comes from the table, for this key, and is not encrypted again
+	Aux       any   // passed to the feed of this process, never stored
 }
+
+// LargeValue is the size in bytes from which values are large: Store stages them.
+const LargeValue = 1 << 20
 
 // Txn is a list of Ops that commit together or not at all. A Txn that fails
 // consumes no revision and spares the other Txns of its batch.

@@ -82,6 +82,7 @@ func (c Config) withDefaults() Config {
 
 // Driver implements sqlstore.Driver.
 type Driver struct {
+	sqlstore.Unstaged
 	cfg      Config
 	pool     *pgxpool.Pool
 	single   *pgx.ConnConfig // of connections outside the pool

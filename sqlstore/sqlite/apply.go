@@ -39,7 +39,11 @@ func (d *Driver) lockWriter() (w *conn, unlock func(), err error) { return d.loc
 
 // lockWriterFor takes the writing connection for commits that may be relaxed.
 func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error) {
-	d.mu.Lock()
+	if !d.mu.TryLock() {
+		d.waiting.Add(1)
+		d.mu.Lock()
+		d.waiting.Add(-1)
+	}
 	if d.writer == nil {
 		err = sqlstore.ErrClosed
 	} else if d.relaxed != nil {
@@ -347,7 +351,18 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 	}
 	k := &op.Key
 	sum := sqlstore.CompleteChecksum(a.sums.Partial(k.Resource, k.Namespace, k.Name, deleted != 0, value, until, a.at), revision, created)
-	err = a.w.exec(qInsert, at, k.Resource, k.Namespace, k.Name, since, superseded, deleted, value, expires, a.at, sum)
+	var stored any = value
+	if isLarge(value) {
+		if op.Verb == sqlstore.Create { // the others' conditions hold already
+			if failed, err := a.check(op); failed != nil || err != nil {
+				return 0, failed, err
+			}
+		}
+		if stored, err = holdLarge(a.w, op.Staged, revision, a.at, value); err != nil {
+			return 0, nil, err
+		}
+	}
+	err = a.w.exec(qInsert, at, k.Resource, k.Namespace, k.Name, since, superseded, deleted, stored, expires, a.at, sum)
 	if op.Verb == sqlstore.Create && isUnique(err) {
 		return a.refused(op)
 	}
@@ -371,7 +386,7 @@ func (a *applier) refused(op *sqlstore.Op) (int64, error, error) {
 }
 
 func (a *applier) current(key sqlstore.Key) (row sqlstore.Row, found bool, err error) {
-	var dec decoder
+	dec := decoder{c: a.w}
 	err = a.w.query(context.Background(), func(v []driver.Value) error {
 		row, err = dec.row(v)
 		found = true

@@ -172,6 +172,7 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 
 func (d *Driver) readRows(ctx context.Context, revisions []int64, p *pieces) error {
 	return d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		p.dec.c = c
 		for _, revision := range revisions {
 			p.Last = 0
 			if err := c.query(context.Background(), p.add, qRow, revision); err != nil {

@@ -53,7 +53,7 @@ func readChanges(ctx context.Context, c *conn, after int64, limit int, previous 
 		query = qChangesPrev
 	}
 	changes := make([]sqlstore.Change, 0, limit)
-	var dec decoder
+	dec := decoder{c: c}
 	bytes := 0
 	err := c.query(ctx, func(v []driver.Value) error {
 		row, err := dec.row(v)

@@ -143,7 +143,9 @@ func (c *conn) query(ctx context.Context, each func([]driver.Value) error, query
 		} else if err != nil {
 			return contextOr(ctx, err)
 		}
-		if err := each(dest); err != nil {
+		if err := each(dest); isInterrupt(err) { // of a query within each
+			return contextOr(ctx, err)
+		} else if err != nil {
 			return err
 		}
 	}

@@ -90,6 +90,8 @@ func TestConformanceOfDeepSnapshots(t *testing.T) {
 func TestCrash(t *testing.T) {
 	db := file{path: filepath.Join(t.TempDir(), "test.db")}
 	storetest.Crash(t, db, db.path)
+	db.Open(t)
+	db.becomes(t, 0, leftOver)
 }
 
 // TestCrashRelaxed: writes that were acknowledged before they were on the disk survive killing the process.

@@ -61,6 +61,9 @@ func isUnique(err error) bool {
 	return isCode(err, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 }
 
+// isInterrupt reports whether a query ended with its context.
+func isInterrupt(err error) bool { return hasCode(err, sqlite3.SQLITE_INTERRUPT) }
+
 // hasCode compares the primary result code.
 func hasCode(err error, code int) bool {
 	has, ok := codeOf(err)

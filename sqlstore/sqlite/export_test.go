@@ -74,6 +74,14 @@ func (d *Driver) Spills() (bool, error) {
 // SetFar makes snapshots deeper than depth be read key by key.
 func (d *Driver) SetFar(depth int64) { d.far = depth }
 
+// SetStagingRoom bounds the bytes of staged values.
+func (d *Driver) SetStagingRoom(bytes int64) {
+	d.staging.most = bytes
+	if !d.staging.room.TryAcquire(stagedBytes - bytes) {
+		panic("values are staged already")
+	}
+}
+
 // Begin holds the write lock as another process would.
 func (d *Driver) Begin() (end func() error, err error) {
 	c, err := connect(d.path, d.writerPragmas())
@@ -96,6 +104,7 @@ var Statements = map[string]string{
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
 	"qYoung": qYoung, "qOldest": qOldest, "qMarkedLast": qMarkedLast, "qMarkedOld": qMarkedOld, "qNote": qNote, "qSetNote": qSetNote, "qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedHead": qPackedHead, "qPackedBelow": qPackedBelow, "qPackedRow": qPackedRow, "qNextPackedAll": qNextPackedAll, "qNextPackedResource": qNextPackedResource, "qNextPackedNamespace": qNextPackedNamespace, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qDropPack": qDropPack, "qInsertPack": qInsertPack, "qExtendPack": qExtendPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
+	"qBeginLarge": qBeginLarge, "qLargeBegun": qLargeBegun, "qLargeUnheld": qLargeUnheld, "qHoldLarge": qHoldLarge, "qAbandon": qAbandon, "qDeleteLarge": qDeleteLarge, "qDropLarge": qDropLarge, "qAbandonOld": qAbandonOld, "qDropped": qDropped, "qUnswept": qUnswept, "qAnyLarge": qAnyLarge, "qTrimLarge": qTrimLarge, "qAddPiece": qAddPiece, "qPieces": qPieces, "qPiecesBytes": qPiecesBytes, "qDeletePieces": qDeletePieces, "qLiveRevision": qLiveRevision, "qHasEnded": qHasEnded, "qUnkeepLarge": qUnkeepLarge, "qCheckLarge": qCheckLarge,
 	"qWhole": qWhole, "qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qLastChanges": qLastChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qNewestAt": qNewestAt, "qExpired": qExpired, "qTrim": qTrim,
 }
 

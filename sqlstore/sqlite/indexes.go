@@ -18,7 +18,8 @@ import (
 // other pages and have each row. ReadAll compares the number of rows of the two, and the sum of their revisions, which
 // SQLite computes within one statement for a twentieth of the cost of reading the rows. CheckRows compares each row,
 // its key and the revision that ended it, which costs twice as much as reading all of them. The checksums of values are
-// computed by a function that SQLite calls for each row, so that no value is copied into Go's memory.
+// computed by a function that SQLite calls for each row, so that no value is copied into Go's memory; those in pieces are read
+// one by one.
 
 // ChecksRows implements sqlstore.Driver.
 func (d *Driver) ChecksRows() bool { return true }
@@ -141,6 +142,11 @@ func (d *Driver) checkPages(ctx context.Context, page func([]sqlstore.Row) error
 				differ = append(differ, r)
 				return nil
 			}, check, append(from[:len(from):len(from)], to...)...)
+			if err == nil && check == qCheckValues {
+				var large []sqlstore.Row
+				large, err = checkLarge(ctx, c, from[0], to[0])
+				differ = append(differ, large...)
+			}
 			from = to
 			return err
 		})

@@ -105,7 +105,14 @@ func insert(w *conn, row sqlstore.Row, sums *sqlstore.Checksummer) error {
 	if row.Damaged != nil { // it stays so
 		sum = sqlstore.DamagedChecksum
 	}
-	err := w.exec(qInsert, row.Revision, row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Created, superseded, deleted, value, expires, row.WrittenAt.UnixMicro(), sum)
+	var stored any = value
+	var err error
+	if isLarge(value) {
+		stored, err = putLarge(w, row.Revision, row.WrittenAt.UnixMicro(), value)
+	}
+	if err == nil {
+		err = w.exec(qInsert, row.Revision, row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Created, superseded, deleted, stored, expires, row.WrittenAt.UnixMicro(), sum)
+	}
 	if err != nil {
 		return fmt.Errorf("%s at revision %d: %w", row.Key, row.Revision, err)
 	}

@@ -7,8 +7,8 @@
 // If the operator enables it, commits of some resources are acknowledged before they are on disk: see
 // Config.Relaxed and docs/durability.md.
 //
-// Goroutines: the checkpointer, and the one that syncs after relaxed commits, which Close ends; one for each Hints
-// call, which its context or Close ends.
+// Goroutines: the checkpointer, the sweeper of large values, and the one that syncs after relaxed commits, which Close ends; one
+// for each Hints call, which its context or Close ends.
 package sqlite
 
 import (
@@ -76,13 +76,16 @@ type Driver struct {
 	reclaimed time.Duration // when pages were last given back, since began; of the goroutine of Hints
 	wrote     chan struct{} // the write-ahead log has grown
 
+	staging *staging
+
 	trimming sync.Mutex // held while rows are deleted, and while the log is copied; before mu
 
 	relaxed *sqlstore.Relaxed
 	boot    string // ID of the machine's boot; "" if unknown
 
-	mu       sync.Mutex // guards the writer
-	reserved int64      // revisions up to here may be given to relaxed commits
+	waiting  atomic.Int32 // how many wait for mu to write
+	mu       sync.Mutex   // guards the writer
+	reserved int64        // revisions up to here may be given to relaxed commits
 	writer   *conn
 	version  int64 // data_version of the writer when last seen
 	pending  *pendingBatch
@@ -105,7 +108,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1), boot: bootID()}
+	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1), boot: bootID(), staging: newStaging()}
 	if !cfg.Unsynced {
 		d.relax(cfg.Relaxed, d.syncLog)
 	}
@@ -135,7 +138,11 @@ func (d *Driver) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", d.path, err)
 	}
+	var ended time.Time
 	err = d.lock.exclusively(ctx, "migrate", func() error {
+		if d.lock.exclusive() != 0 {
+			ended = time.Now()
+		}
 		if err := d.connectWriter(); err != nil {
 			return err
 		}
@@ -179,6 +186,8 @@ func (d *Driver) open(ctx context.Context) error {
 		}
 		d.loops.Go(func() { d.relaxed.Run(d.closing) })
 	}
+	d.loops.Add(1)
+	go d.sweeps(ended)
 	if d.cfg.NoCheckpoint {
 		return nil
 	}
@@ -228,9 +237,9 @@ func (d *Driver) synchronous() string {
 // exist. 16 MiB take 230 µs. Other pages are in the system's cache.
 const cachePragma = "cache_size(-4096)" // KiB
 
-// A transaction with one large object is larger than the cache. It would write pages to the log before its end, several times,
-// and then read the log to compute its checksums again. With keepPragma its pages stay in memory until it ends, twice as many as
-// the object has, because the row that it replaces is written once more. spillPragma is for transactions whose size nothing
+// A transaction with one large object that is not staged is larger than the cache. It would write pages to the log before its end,
+// several times, and then read the log to compute its checksums again. With keepPragma its pages stay in memory until it
+// ends. spillPragma is for transactions whose size nothing
 // bounds: a restore, and migrations.
 const (
 	keepPragma  = "cache_spill(0)"

@@ -144,6 +144,7 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (don
 		})
 		d.trimmed.Store(int64(time.Since(d.began)))
 		d.spare.Store(true)
+		d.staging.wakeUp()
 	}
 	if err != nil {
 		return sqlstore.Packed{Next: from}, fmt.Errorf("packing: %w", err)
@@ -163,11 +164,7 @@ func gather(ctx context.Context, c *conn, b sqlstore.Bounds, from sqlstore.Curso
 func writeUnit(w *conn, u *pack.Unit) error {
 	for _, rows := range [][]sqlstore.Row{u.Drop, u.Move} {
 		for i := range rows {
-			value := rows[i].Value
-			if value == nil {
-				value = []byte{} // and not NULL
-			}
-			if err := one(w.execCount(qUnkeep, rows[i].Revision, rows[i].Superseded, value)); err != nil {
+			if err := unkeep(w, &rows[i]); err != nil {
 				return err
 			}
 		}

@@ -148,7 +148,7 @@ var errEnough = errors.New("enough was read")
 const unitBytes = 256 << 10
 
 func (h history) Ended(ctx context.Context, key sqlstore.Key, written, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
-	var dec decoder
+	dec := decoder{c: h.c}
 	size := 0
 	err = h.c.query(ctx, func(v []driver.Value) error {
 		row, err := dec.row(v)

@@ -98,6 +98,38 @@ const (
 	qForgetMarks = `DELETE FROM kv_marks WHERE revision < ?1 AND second <= (SELECT max(second) FROM (SELECT second, revision FROM kv_marks ORDER BY second LIMIT ?2) WHERE revision < ?1)`
 )
 
+// Large values: kv_large has a row for each, whose revision is NULL until a row of kv has the value, and 0 when none has it any more.
+const (
+	// Maintains kv_large_revision. The new row's id is SQLite's last rowid.
+	qBeginLarge = `INSERT INTO kv_large (revision, begun_at) VALUES (?, ?)`
+	qLargeBegun = `SELECT last_insert_rowid()`
+	// kv_large by primary key.
+	qLargeUnheld = `SELECT EXISTS (SELECT 1 FROM kv_large WHERE id = ? AND revision IS NULL)`
+	qHoldLarge   = `UPDATE kv_large SET revision = ?2 WHERE id = ?1 AND revision IS NULL`
+	qAbandon     = `UPDATE kv_large SET revision = 0 WHERE id = ? AND revision IS NULL`
+	qDeleteLarge = `DELETE FROM kv_large WHERE id = ? AND revision = 0`
+	// kv_large_revision.
+	qDropLarge  = `UPDATE kv_large SET revision = 0 WHERE revision = ?`
+	qAbandonOld = `UPDATE kv_large SET revision = 0 WHERE revision IS NULL AND begun_at < ?`
+	qDropped    = `SELECT id FROM kv_large WHERE revision = 0 ORDER BY id LIMIT 1`
+	qUnswept    = `SELECT EXISTS (SELECT 1 FROM kv_large WHERE revision = 0 OR revision IS NULL AND begun_at < ?)`
+	// The first entry of an index, if there is one.
+	qAnyLarge = `SELECT EXISTS (SELECT 1 FROM kv_large)`
+	// kv_large_revision for each row that qTrim deletes.
+	qTrimLarge = `UPDATE kv_large SET revision = 0 WHERE revision IN (SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision <= ? ORDER BY superseded_revision LIMIT ?)`
+	// kv_pieces by the index of its primary key.
+	qAddPiece    = `INSERT INTO kv_pieces (large, piece, data) VALUES (?, ?, ?)`
+	qPieces      = `SELECT piece, data FROM kv_pieces WHERE large = ? ORDER BY piece`
+	qPiecesBytes = `SELECT count(*), coalesce(sum(length(data)), 0) FROM kv_pieces WHERE large = ?`
+	// ..., and kv_large by primary key: pieces of a value that no row has any more.
+	qDeletePieces = `DELETE FROM kv_pieces WHERE rowid IN (SELECT rowid FROM kv_pieces WHERE large = ?1 AND EXISTS (SELECT 1 FROM kv_large WHERE id = ?1 AND revision = 0) LIMIT ?2)`
+	// kv_live.
+	qLiveRevision = `SELECT revision FROM kv WHERE resource = ? AND namespace = ? AND name = ? AND superseded_revision IS NULL`
+	// kv by primary key.
+	qHasEnded    = `SELECT EXISTS (SELECT 1 FROM kv WHERE revision = ? AND superseded_revision IS NOT NULL)`
+	qUnkeepLarge = `DELETE FROM kv WHERE revision = ? AND superseded_revision = ? AND typeof(value) = 'integer'`
+)
+
 // Reading pages. Each shape of request has its own text, so that each uses its index fully.
 const (
 	live  = ` superseded_revision IS NULL`
@@ -149,7 +181,9 @@ const (
 		` THEN NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_live WHERE i.superseded_revision IS NULL AND i.resource = t.resource AND i.namespace = t.namespace AND i.name = t.name AND i.revision = t.revision)` +
 		` ELSE NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_ended WHERE i.superseded_revision = t.superseded_revision AND i.revision = t.revision) END`
 	// kv by primary key within a page: the rows that are not as they were written. rowlock_damage is a function of this driver.
-	qCheckValues = `SELECT revision, resource, namespace, name, rowlock_damage(` + columns + `) AS damage, superseded_revision FROM kv WHERE revision > ?1 AND revision <= ?2 AND damage IS NOT NULL`
+	qCheckValues = `SELECT revision, resource, namespace, name, rowlock_damage(` + columns + `) AS damage, superseded_revision FROM kv WHERE revision > ?1 AND revision <= ?2 AND typeof(value) <> 'integer' AND damage IS NOT NULL`
+	// kv by primary key within a page: the rows whose values are in pieces.
+	qCheckLarge = `SELECT ` + columns + ` FROM kv WHERE revision > ?1 AND revision <= ?2 AND typeof(value) = 'integer'`
 	// kv by primary key.
 	qNewest = `SELECT coalesce(max(revision), 0) FROM kv`
 	// kv by primary key.
@@ -193,5 +227,5 @@ const (
 	// Whole-table reads for operators, never on a request's path.
 	qSizes  = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL), (SELECT min(written_at) FROM kv)`
 	qPacks  = `SELECT count(*), coalesce(sum(count), 0), min(written_at) FROM kv_packed`
-	qCounts = `SELECT resource, count(*), sum(length(value)) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
+	qCounts = `SELECT resource, count(*), sum(CASE WHEN typeof(value) = 'integer' THEN (SELECT coalesce(sum(length(data)), 0) FROM kv_pieces WHERE large = kv.value) ELSE length(value) END) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
 )

@@ -82,7 +82,7 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 }
 
 func readRow(ctx context.Context, c *conn, query string, args ...any) (row sqlstore.Row, found bool, err error) {
-	var dec decoder
+	dec := decoder{c: c}
 	err = c.query(ctx, func(v []driver.Value) error {
 		row, err = dec.row(v)
 		found = true
@@ -149,7 +149,7 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 		if found {
 			rows = append(rows, newest)
 		}
-		var dec decoder
+		dec := decoder{c: c}
 		err = c.query(ctx, func(v []driver.Value) error {
 			row, err := dec.row(v)
 			rows = append(rows, row)
@@ -169,9 +169,9 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 // Expired implements sqlstore.Driver.
 func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []sqlstore.Row, err error) {
 	page := &sqlstore.ScanRequest{Limit: limit, Bytes: sqlstore.ChangesBytes}
-	var dec decoder
 	bytes := 0
 	err = d.reader(ctx, func(c *conn) error {
+		dec := decoder{c: c}
 		return c.query(ctx, func(v []driver.Value) error {
 			row, err := dec.row(v)
 			if err != nil {

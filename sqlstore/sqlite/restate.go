@@ -25,10 +25,21 @@ func (d *Driver) ReplaceEnded(ctx context.Context, rows []sqlstore.Row) (done in
 		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
 	}
 	done = len(rows) - len(loose)
+	ops := make([]sqlstore.Op, len(loose))
+	for i := range loose {
+		ops[i] = sqlstore.Op{Key: k, Value: loose[i].Value}
+	}
+	if err := d.stageAll(ctx, ops, func(*conn, *sqlstore.Op) (bool, error) { return true, nil }); err != nil {
+		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
+	}
+	defer func() {
+		d.Unstage(ops, false) // what a row has by now stays
+		d.staging.wakeUp()
+	}()
 	var sums sqlstore.Checksummer
 	_, err = d.writing(ctx, func(w *conn) error {
 		for i := range loose {
-			n, err := w.execCount(qRestate, loose[i].Value, sums.Row(&loose[i]), loose[i].Revision)
+			n, err := restate(w, &loose[i], ops[i].Staged, &sums)
 			if err != nil {
 				return err
 			}
@@ -51,4 +62,23 @@ func (d *Driver) ReplaceEnded(ctx context.Context, rows []sqlstore.Row) (done in
 		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
 	}
 	return done, nil
+}
+
+// restate replaces the value of an ended row, and returns how many rows it found.
+func restate(w *conn, row *sqlstore.Row, staged int64, sums *sqlstore.Checksummer) (int64, error) {
+	if ended, err := w.number(qHasEnded, row.Revision); err != nil || ended == 0 {
+		return 0, err
+	}
+	if err := dropLarge(w, row.Revision); err != nil {
+		return 0, err
+	}
+	var value any = row.Value
+	if isLarge(row.Value) {
+		id, err := holdLarge(w, staged, row.Revision, row.WrittenAt.UnixMicro(), row.Value)
+		if err != nil {
+			return 0, err
+		}
+		value = id
+	}
+	return w.execCount(qRestate, value, sums.Row(row), row.Revision)
 }

@@ -13,6 +13,7 @@ import (
 type decoder struct {
 	resource, namespace string
 	sums                sqlstore.Checksummer
+	c                   *conn // reads values that are stored in pieces
 }
 
 func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
@@ -23,7 +24,15 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 	r.Superseded, _ = v[5].(int64)
 	deleted, _ := v[6].(int64)
 	r.Deleted = deleted != 0
-	r.Value = blob(v[7])
+	var missing error
+	if id, ok := v[7].(int64); ok && d.c != nil {
+		var err error
+		if r.Value, missing, err = d.c.large(id); err != nil {
+			return r, err
+		}
+	} else {
+		r.Value = blob(v[7])
+	}
 	if expires, ok := v[8].(int64); ok {
 		r.ExpiresAt = fromMicros(expires)
 	}
@@ -35,6 +44,8 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 		return r, &sqlstore.CorruptError{Key: r.Key, Reason: "the revision of a row is not a number"}
 	case !ok2 || !ok3:
 		r.Damaged = &sqlstore.DamageError{Reason: "its created_revision or written_at is not a number"}
+	case missing != nil:
+		r.Damaged = missing
 	default:
 		r.Damaged = d.damage(&r, v)
 	}

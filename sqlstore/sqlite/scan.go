@@ -72,7 +72,7 @@ func scanLive(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstor
 		revision = math.MaxInt64
 	}
 	rows := make([]sqlstore.Row, 0, min(req.Limit, 512))
-	var dec decoder
+	dec := decoder{c: c}
 	bytes := 0
 	err := c.query(ctx, func(v []driver.Value) error {
 		row, err := dec.row(v)

@@ -12,9 +12,9 @@ import (
 // Trim implements sqlstore.Driver. The floor and the deletion are one transaction: no reader misses rows
 // above the floor.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
-	var n int64
+	var n, large int64
 	_, err := d.writing(ctx, func(w *conn) (err error) {
-		n, err = trim(w, to, limit)
+		n, large, err = trim(w, to, limit)
 		return err
 	})
 	if err != nil {
@@ -24,47 +24,58 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 		d.trimmed.Store(int64(time.Since(d.began)))
 		d.spare.Store(true)
 	}
+	if large > 0 {
+		d.staging.wakeUp()
+	}
 	return int(n), nil
 }
 
 // ConcurrentTrim implements sqlstore.Driver: the file has one writer at a time.
 func (d *Driver) ConcurrentTrim() bool { return false }
 
-func trim(w *conn, to int64, limit int) (int64, error) {
+// trim returns how many rows it deleted, and how many of them had large values.
+func trim(w *conn, to int64, limit int) (n, large int64, err error) {
 	b, err := bounds(w)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	f, err := floors(w, b)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	// Rows below a floor that packs go beyond wait to be packed; they go once the floor rises, which ends those.
 	if to = min(to, b.Head); to <= b.Floor && f.Past != nil {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if to > b.Floor {
 		if err := w.exec(qRaiseFloor, to); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		// The row may go with those that it ended: the mark says since when it held.
 		if err := w.exec(qMarkRow, to); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if err := w.exec(qForgetMarks, to, int64(marksAtOnce)); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if f.Past != nil { // all packs are below the floor now
 			if err := w.exec(qCompatible, int64(sqlstore.PackedSchema), int64(sqlstore.UnpackedSchema)); err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 		}
 		b.Floor = to
 	}
 	if limit <= 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
-	return w.execCount(qTrim, b.Floor, int64(limit))
+	some, err := w.number(qAnyLarge)
+	if err == nil && some != 0 {
+		large, err = w.execCount(qTrimLarge, b.Floor, int64(limit))
+	}
+	if err == nil {
+		n, err = w.execCount(qTrim, b.Floor, int64(limit))
+	}
+	return n, large, err
 }
 
 // Stats implements sqlstore.Driver.

@@ -63,6 +63,7 @@ func (d *Driver) readSpan(ctx context.Context, s span, revision int64, p *pieces
 		if err := b.Check(revision); err != nil {
 			return err
 		}
+		p.dec.c = c
 		err := c.query(context.Background(), func(v []driver.Value) error {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -79,7 +79,11 @@ func patiently(do func() error) error {
 // crashWriter creates, updates and deletes a few objects in turn.
 func crashWriter(ctx context.Context, s *sqlstore.Store, w int, round int64) error {
 	for i := 0; ; i++ {
-		value := fmt.Sprintf(`"%d/%d/%d %s"`, round, w, i, strings.Repeat("x", i%3000))
+		size := i % 3000
+		if w == 0 && i%16 == 1 {
+			size += sqlstore.LargeValue
+		}
+		value := fmt.Sprintf(`"%d/%d/%d %s"`, round, w, i, strings.Repeat("x", size))
 		k := pod(fmt.Sprintf("%d-%d", w, i%5))
 		op := sqlstore.Op{Verb: sqlstore.Create, Key: k, Value: []byte(value)}
 		var row sqlstore.Row

@@ -41,7 +41,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Database, only ...string) {
 		name  string
 		tests map[string]func(*testing.T, Database)
 	}{
-		{"Apply", applyTests}, {"Read", readTests}, {"Past", pastTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests}, {"Clocks", clockTests}, {"Sealed", sealedTests}, {"Damage", damageTests},
+		{"Apply", applyTests}, {"Read", readTests}, {"Past", pastTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests}, {"Clocks", clockTests}, {"Sealed", sealedTests}, {"Damage", damageTests}, {"Large", largeTests},
 	}
 	for _, g := range groups {
 		if len(only) > 0 && !slices.Contains(only, g.name) {

@@ -1,0 +1,182 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// TestOtherWritersComeBetweenPieces: while a value is being staged, other batches are committed.
+func TestOtherWritersComeBetweenPieces(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	d := f.Open(t)
+	db, err := sql.Open("sqlite", f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	pieces := func() (n int) {
+		t.Helper()
+		if err := db.QueryRow("SELECT count(*) FROM kv_pieces").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	value := storetest.LargeJSON(1, 32<<20)
+	for end, try := time.Now().Add(patience), 0; ; try++ {
+		done := make(chan error, 1)
+		ops := []sqlstore.Op{{Verb: sqlstore.Create, Key: object, Value: value}}
+		before := pieces()
+		go func() { done <- d.Stage(t.Context(), ops) }()
+		for pieces() == before && time.Now().Before(end) {
+			time.Sleep(time.Millisecond)
+		}
+		begun := pieces() - before
+		for i := range 3 {
+			mustApply(t, d, put(fmt.Sprintf("small%d-%d", try, i), "{}"))
+		}
+		after := pieces() - before
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		whole := pieces() - before
+		d.Unstage(ops, false)
+		f.becomes(t, 0, stored)
+		if begun < after && after < whole { // pieces before, between and after the batches
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("of %d pieces, %d were there when a batch began, and %d when three had been committed", whole, begun, after)
+		}
+	}
+}
+
+// TestValuesOfDeadProcesses: a process that dies between the pieces and the commit leaves a value that the next one deletes, unless
+// another process may be writing it.
+func TestValuesOfDeadProcesses(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	first := f.Open(t)
+	ops := []sqlstore.Op{{Verb: sqlstore.Create, Key: object, Value: storetest.LargeJSON(1, 4<<20)}}
+	mustStage(t, first, ops)
+	second := f.Open(t)
+	mustApply(t, second, put("b", "{}"))
+	if n := f.number(t, `SELECT count(*) FROM kv_large WHERE revision IS NULL`); n != 1 {
+		t.Fatalf("beside a living writer %d values wait for their row, want 1", n)
+	}
+	out, err := first.Apply(t.Context(), []sqlstore.Txn{{Ops: ops}}, time.Now())
+	if err != nil || out[0].Err != nil {
+		t.Fatal(err, out)
+	}
+	if n := f.number(t, `SELECT value FROM kv WHERE name = 'a'`); n != ops[0].Staged {
+		t.Fatalf("the row has value %d, staged was %d", n, ops[0].Staged)
+	}
+	again := []sqlstore.Op{{Verb: sqlstore.Update, Key: object, Expect: 2, Value: storetest.LargeJSON(2, 4<<20)}}
+	mustStage(t, second, again)
+	first.Close()
+	second.Close() // without Unstage
+	if n := f.number(t, `SELECT count(*) FROM kv_large WHERE revision IS NULL`); n != 1 {
+		t.Fatalf("%d values have no row", n)
+	}
+	d := f.Open(t)
+	f.becomes(t, 0, leftOver)
+	wantValue(t, d, ops[0].Value)
+	if n := f.number(t, stored); n != 1 {
+		t.Fatalf("%d values are left", n)
+	}
+}
+
+// TestLostPiecesAreWrittenAgain: what was staged is not trusted: if some of it is gone, the commit writes the value.
+func TestLostPiecesAreWrittenAgain(t *testing.T) {
+	for name, damage := range map[string]string{
+		"abandoned":            `UPDATE kv_large SET revision = 0`,
+		"deleted":              `DELETE FROM kv_large; DELETE FROM kv_pieces`,
+		"the last piece":       `DELETE FROM kv_pieces WHERE piece = (SELECT max(piece) FROM kv_pieces)`,
+		"a piece in the midst": `DELETE FROM kv_pieces WHERE piece = 3`,
+		"shorter":              `UPDATE kv_pieces SET data = x'7b' WHERE piece = 3`,
+		"of another row":       `UPDATE kv_large SET revision = 77`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := file{path: filepath.Join(t.TempDir(), "test.db")}
+			d := f.Open(t)
+			ops := []sqlstore.Op{{Verb: sqlstore.Create, Key: object, Value: storetest.LargeJSON(1, 2<<20)}}
+			mustStage(t, d, ops)
+			f.Exec(t, damage)
+			out, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: ops}}, time.Now())
+			if err != nil || out[0].Err != nil {
+				t.Fatal(err, out)
+			}
+			d.Unstage(ops, true)
+			wantValue(t, d, ops[0].Value)
+			if n := f.number(t, `SELECT value FROM kv`); n == ops[0].Staged {
+				t.Errorf("the row has the staged value %d", n)
+			}
+			storetest.CheckTable(t, d)
+		})
+	}
+}
+
+// TestStagedValuesHaveRoom: of more than there is room for, a value waits until another is committed or deleted.
+func TestStagedValuesHaveRoom(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	d := f.Open(t).(*sqlite.Driver)
+	d.SetStagingRoom(3 << 20)
+	op := func(name string) []sqlstore.Op {
+		return []sqlstore.Op{{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Name: name}, Value: storetest.LargeJSON(1, 2<<20)}}
+	}
+	for i, committed := range []bool{false, true} {
+		first, second := op(fmt.Sprint("first", i)), op(fmt.Sprint("second", i))
+		mustStage(t, d, first)
+		done := make(chan error, 1)
+		go func() { done <- d.Stage(t.Context(), second) }()
+		mustApply(t, d, put(fmt.Sprint("small", i), "{}")) // needs no room
+		select {
+		case err := <-done:
+			t.Fatalf("two values were staged at once, %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if committed {
+			mustApply(t, d, sqlstore.Txn{Ops: first})
+		}
+		d.Unstage(first, committed)
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("the second value still waits")
+		}
+		if n := f.number(t, stored); !committed && n != 1 {
+			t.Fatalf("%d values are stored while the second one takes the room of the first", n)
+		}
+		d.Unstage(second, false)
+	}
+	larger := []sqlstore.Op{{Verb: sqlstore.Create, Key: object, Value: storetest.LargeJSON(1, 4<<20)}}
+	mustStage(t, d, larger) // than the room
+	d.Unstage(larger, false)
+	f.becomes(t, 0, leftOver)
+}
+
+// TestFullWhileStaging: a value that does not fit is refused by its commit, and its pieces make room for others again.
+func TestFullWhileStaging(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{MaxBytes: 8 << 20}}
+	d := f.Open(t)
+	ops := []sqlstore.Op{{Verb: sqlstore.Create, Key: object, Value: storetest.LargeJSON(1, 12<<20)}}
+	if err := d.Stage(t.Context(), ops); err != nil || ops[0].Staged != 0 {
+		t.Fatalf("staged %d, %v", ops[0].Staged, err)
+	}
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: ops}}, time.Now()); !errors.Is(err, sqlstore.ErrFull) {
+		t.Fatalf("a value that does not fit gave %v", err)
+	}
+	d.Unstage(ops, false)
+	f.becomes(t, 0, stored)
+	writeValue(t, d, true, sqlstore.Create, 0, storetest.LargeJSON(2, 5<<20))
+	wantValue(t, d, storetest.LargeJSON(2, 5<<20))
+}
