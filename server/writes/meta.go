@@ -1,8 +1,10 @@
 package writes
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,24 +107,30 @@ func warnRepeated(req *Request, format string, obj metav1.Object) {
 	}
 }
 
-// onlyTimesDiffer reports whether two lists of managed fields differ only in times.
+// onlyTimesDiffer reports whether two lists of managed fields differ only in times, by which they are ordered.
 func onlyTimesDiffer(a, b []metav1.ManagedFieldsEntry) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	differ := false
-	for i := range a {
-		x, y := &a[i], &b[i]
-		differ = differ || !x.Time.Equal(y.Time)
-		if x.Manager != y.Manager || x.Operation != y.Operation || x.APIVersion != y.APIVersion ||
-			x.FieldsType != y.FieldsType || x.Subresource != y.Subresource || (x.FieldsV1 == nil) != (y.FieldsV1 == nil) {
-			return false
-		}
-		if x.FieldsV1 != nil && string(x.FieldsV1.Raw) != string(y.FieldsV1.Raw) {
+	if !slices.EqualFunc(a, b, equalExceptTime) {
+		if a, b = byManager(a), byManager(b); !slices.EqualFunc(a, b, equalExceptTime) {
 			return false
 		}
 	}
-	return differ
+	return !slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool { return x.Time.Equal(y.Time) })
+}
+
+func equalExceptTime(x, y metav1.ManagedFieldsEntry) bool {
+	return x.Manager == y.Manager && x.Operation == y.Operation && x.APIVersion == y.APIVersion &&
+		x.FieldsType == y.FieldsType && x.Subresource == y.Subresource && (x.FieldsV1 == nil) == (y.FieldsV1 == nil) &&
+		(x.FieldsV1 == nil || string(x.FieldsV1.Raw) == string(y.FieldsV1.Raw))
+}
+
+// byManager returns entries in an order that does not depend on their times.
+func byManager(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.SortedFunc(slices.Values(entries), func(x, y metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(x.Manager, y.Manager), cmp.Compare(x.Operation, y.Operation), cmp.Compare(x.APIVersion, y.APIVersion), cmp.Compare(x.Subresource, y.Subresource))
+	})
 }
 
 // emptied reports whether an update removes the last reason for which a terminating object remains.

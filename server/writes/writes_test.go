@@ -241,6 +241,37 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// TestReorderedOwners: a write that changes only times of managed fields is not stored, although entries are in the order of their
+// times. One that changes an entry is.
+func TestReorderedOwners(t *testing.T) {
+	d := newDesk(t)
+	d.create(configMap("x", map[string]string{"k": "v"}))
+	entry := func(manager, fields string, minute int) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+			Time: &metav1.Time{Time: noon.Add(time.Duration(minute) * time.Minute)}, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	const first, second = `{"f:data":{"f:a":{}}}`, `{"f:data":{"f:b":{}}}`
+	write := func(entries ...metav1.ManagedFieldsEntry) int64 {
+		t.Helper()
+		d.change = func(a *admission.Attributes) error {
+			a.Meta().SetManagedFields(entries)
+			return nil
+		}
+		out, err := d.Update(t.Context(), d.request("update", "configmaps", "", "x"), put(func(old kinds.Object) (kinds.Object, error) { return objects.Copy(old), nil }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Item.Revision
+	}
+	before := write(entry("a", first, 1), entry("b", second, 2))
+	if now := write(entry("b", second, 2), entry("a", first, 3)); now != before {
+		t.Errorf("a later time of an entry is stored, at %d after %d", now, before)
+	}
+	if now := write(entry("b", second, 2), entry("a", second, 3)); now == before {
+		t.Error("another entry is not stored")
+	}
+}
+
 // TestRefusals: whichever step refuses, nothing is stored.
 func TestRefusals(t *testing.T) {
 	no := errors.New("no")
