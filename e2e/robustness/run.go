@@ -70,8 +70,8 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	if !s.keep {
 		defer os.RemoveAll(dir)
 	}
-	fmt.Fprintf(out, "seed %d: %d servers on %s, release %s first, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, first, s.faults, s.minutes)
-	o := cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: slices.Concat(serveArgs, networkArgs), More: releaseArgs(first)}
+	fmt.Fprintf(out, "seed %d: %d servers on %s, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, s.faults, s.minutes)
+	o := cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: serveArgs, Files: traffic.ServerFiles}
 	if faults.NeedDisk(chosen) {
 		program, err := os.Executable()
 		if err != nil {
@@ -91,7 +91,8 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		return 0, err
 	}
 	defer c.Close()
-	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), deck: faults.NewDeck(chosen, s.seed), serves: first}
+	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), deck: faults.NewDeck(chosen, s.seed)}
+	r.audits = cluster.NewAuditLogs(c)
 	r.report = report.New(s.command(), s.seed, s.store, s.servers, c.Version(ctx))
 	if note != "" {
 		r.report.Notes = append(r.report.Notes, note)
@@ -149,8 +150,9 @@ func (r *run) writeReport() error {
 
 // serveArgs are flags of the servers: history is deleted as fast as may be, so that every boundary is met often, and part of
 // it is packed; the cache file is used for the few objects that there are; answers can be CBOR,
-// and policies can change objects.
-var serveArgs = []string{"--feature-gates=CBORServingAndStorage=true,MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1alpha1=true", "--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
+// policies can change objects, and a controller migrates them to another version.
+var serveArgs = []string{"--feature-gates=CBORServingAndStorage=true,MutatingAdmissionPolicy=true,StorageVersionMigrator=true", "--controllers=*,storage-version-migrator-controller",
+	"--runtime-config=admissionregistration.k8s.io/v1alpha1=true,storagemigration.k8s.io/v1alpha1=true", "--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
 	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL), "--enable-admission-plugins=NodeRestriction"}
 
 type run struct {
@@ -159,10 +161,12 @@ type run struct {
 	c          *cluster.Cluster
 	rec        *history.Recorder
 	table      *cluster.Table
+	audits     *cluster.AuditLogs
 	deck       *faults.Deck
 	serves     cluster.Release // the release of the servers
 	number     int
 	earlier    []*history.Op
+	misdated   time.Duration // see history.Round
 	violations int
 	report     *report.Run
 }
@@ -208,7 +212,10 @@ func (r *run) oneRound(ctx context.Context, long time.Duration, release cluster.
 	if err := r.table.Cut(context.Background(), round); err != nil {
 		return fmt.Errorf("reading the table: %w", err)
 	}
-	round.Reloads, round.Earlier = r.c.Reloads(r.rec.At), r.earlier
+	round.Reloads, round.Earlier, round.Misdated = r.c.Reloads(r.rec.At), r.earlier, r.misdated
+	if round.Audits, err = r.audits.Read(); err != nil {
+		return err
+	}
 	return r.judged(round)
 }
 
@@ -245,7 +252,7 @@ func (r *run) heartbeats(ctx context.Context, running *sync.WaitGroup) {
 func (r *run) verify() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if _, err := r.c.Store(ctx, "verify", "--store", r.c.StoreURL()); err != nil {
+	if _, err := r.c.Store(ctx, append([]string{"verify", "--store", r.c.StoreURL()}, r.c.Keys()...)...); err != nil {
 		r.rec.Problem(err.Error())
 	}
 }
@@ -277,6 +284,14 @@ func (r *run) judged(round *history.Round) error {
 		if len(verdict.Violations) > 0 {
 			fmt.Fprintf(r.out, "the history is in %s; judge it again with -judge %s; run it again with %s\n", path, path, r.command())
 		}
+	}
+	for _, f := range round.Faults {
+		if f.Stamps {
+			r.misdated = max(r.misdated, f.End)
+		}
+	}
+	for _, l := range round.Losses {
+		r.misdated = max(r.misdated, l.End)
 	}
 	for _, o := range round.Ops { // two rounds are longer than any request
 		if o.Writes() && o.Outcome == history.Unknown {

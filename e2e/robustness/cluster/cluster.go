@@ -35,7 +35,8 @@ type Options struct {
 	Other   string   // a second build, which every other server begins with, and every other start of a server uses; default: none
 	Dir     string   // for data; Close does not remove it
 	Args    []string // more flags of serve
-	More    []string // flags that SetArgs replaces
+	// Files makes the files of a server in its folder, and returns the flags that name them; nil: there are none.
+	Files func(folder string) (args []string, err error)
 	// Disk is a command that serves a disk with faults (package disk) in two folders, which Start appends to it. Only for SQLite.
 	// Empty: the database is in an ordinary folder.
 	Disk []string
@@ -148,8 +149,15 @@ func (c *Cluster) add(ctx context.Context, i int) error {
 		}
 		n.options.Store = n.back.URL(c.dbName)
 	}
-	if err := os.MkdirAll(filepath.Dir(n.options.DataDir), 0o700); err != nil {
+	if err := os.MkdirAll(c.Folder(i), 0o700); err != nil {
 		return err
+	}
+	if c.opts.Files != nil {
+		args, err := c.opts.Files(c.Folder(i))
+		if err != nil {
+			return err
+		}
+		n.options.Args = slices.Concat(n.options.Args, args)
 	}
 	if i > 0 {
 		init := exec.CommandContext(ctx, c.opts.Binary, "init", "--data-dir", n.options.DataDir, "--from", c.nodes[0].options.DataDir)

@@ -43,7 +43,7 @@ func (e *env) moves(ctx context.Context) (wrong, err error) {
 	}()
 	file := filepath.Join(dir, "kine.db")
 	call := e.rec.Now()
-	out, err := e.c.Command(ctx, "export", "kine", "sqlite:"+file, "--store", e.c.StoreURL(), "--output", "json")
+	out, err := e.c.Command(ctx, append([]string{"export", "kine", "sqlite:" + file, "--store", e.c.StoreURL(), "--output", "json"}, e.c.Keys()...)...)
 	if err != nil {
 		return err, nil
 	}

@@ -21,6 +21,12 @@ func stores() []Fault {
 			_, err := e.c.Store(context.WithoutCancel(ctx), "compact", "--keep", "2s", "--store", e.c.StoreURL())
 			return outcome{what: "store compact --keep 2s", server: -1, compacts: true, wrong: text(err)}
 		}},
+		{Name: "compact-down", What: "a server is killed, and an operator deletes all history but for the last seconds before it starts again", Cuts: true, Often: 2, run: func(ctx context.Context, e *env) outcome {
+			i := e.server()
+			e.c.Kill(i)
+			_, err := e.c.Store(context.WithoutCancel(ctx), "compact", "--keep", "1s", "--store", e.c.StoreURL())
+			return outcome{what: fmt.Sprintf("server %d is killed, and starts after store compact --keep 1s", i), server: i, compacts: true, wrong: text(err), err: e.again(i)}
+		}},
 		{Name: "backup", What: "an operator makes a backup, and restores it into a new database", Often: 2, run: func(ctx context.Context, e *env) outcome {
 			return outcome{what: "store backup --history, and a restore", server: -1, wrong: text(e.backup(context.WithoutCancel(ctx)))}
 		}},

@@ -52,7 +52,7 @@ func (e *env) strangersCache(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	}
-	s, err := harness.Start(ctx, harness.Options{Store: "sqlite:" + copied, DataDir: filepath.Join(dir, "data"), Binary: e.c.Binary(), Args: append([]string{"--cache-file-from=1"}, e.c.More()...)})
+	s, err := harness.Start(ctx, harness.Options{Store: "sqlite:" + copied, DataDir: filepath.Join(dir, "data"), Binary: e.c.Binary(), Args: append([]string{"--cache-file-from=1"}, e.c.Keys()...)})
 	if err != nil {
 		return nil, fmt.Errorf("starting a server on a copy: %w", err)
 	}

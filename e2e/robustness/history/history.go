@@ -4,6 +4,7 @@
 //	history.go  the records of writes, the table, rights and faults
 //	reads.go    lists, watches and caches
 //	later.go    results that must follow a cause
+//	checks.go   promises that clients check themselves, and audit logs
 //	round.go    the records of one round, how they are collected, and their JSON form, which can be judged again
 //	parse.go    objects of the API and the table as states
 package history
@@ -121,6 +122,7 @@ type Op struct {
 	Code    int           `json:"code,omitempty"`
 	Error   string        `json:"err,omitempty"`
 	Got     *State        `json:"got,omitempty"`
+	Audit   string        `json:"audit,omitempty"` // the level at which the servers record it; "": they need not
 }
 
 // Faulty reports whether an answer says that the request itself is wrong, whatever the server's state is.

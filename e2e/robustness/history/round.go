@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,8 +21,9 @@ type Round struct {
 	Floors   []Floor       `json:"floors,omitempty"` // by time
 	Reloads  []*Reload     `json:"reloads,omitempty"`
 	Losses   []*Loss       `json:"losses,omitempty"`
-	Leads    []Lead        `json:"leads,omitempty"`   // by time
-	Holders  int           `json:"holders,omitempty"` // how many holders of leads were read
+	Leads    []Lead        `json:"leads,omitempty"`    // by time
+	Holders  int           `json:"holders,omitempty"`  // how many holders of leads were read
+	Misdated time.Duration `json:"misdated,omitempty"` // until when, in earlier rounds, the clock of the database was wrong, or it lacked commits
 	Faults   []*Fault      `json:"faults,omitempty"`
 	Stalls   []*Stall      `json:"stalls,omitempty"`
 	Earlier  []*Op         `json:"earlier,omitempty"` // of earlier rounds, without an answer: they may come to pass in this one
@@ -38,6 +40,7 @@ type Round struct {
 	Rests    []*Rest       `json:"rests,omitempty"`
 	Dues     []*Due        `json:"dues,omitempty"`
 	Checks   []*Check      `json:"checks,omitempty"`
+	Audits   []*Audited    `json:"audits,omitempty"`
 	Stuck    []string      `json:"stuck,omitempty"`  // clients that did not reach the end
 	Table    []string      `json:"table,omitempty"`  // errors in the table's revisions
 	Verify   []string      `json:"verify,omitempty"` // problems that store verify and restored backups found
@@ -106,6 +109,13 @@ func (r *Recorder) End() *Round {
 
 // idPrefix begins the ID of each operation, before its number.
 const idPrefix = "op"
+
+// IsID reports whether a text has the form of the ID of an operation.
+func IsID(text string) bool {
+	number, ok := strings.CutPrefix(text, idPrefix)
+	_, err := strconv.ParseInt(number, 36, 64)
+	return ok && err == nil
+}
 
 // ID is a name for an operation that no other operation of the run has.
 func (r *Recorder) ID() string {

@@ -46,6 +46,10 @@ var Properties = []struct{ Name, Promise string }{
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
 	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, and no credential works that is not valid"},
 	{"rules", "No request is done that its object, its schema, an admission plugin or the rights of its user forbid, and none is refused that a policy or a webhook excludes"},
+	{"encryption", "A Secret is stored encrypted, by the first key of the file that its server has loaded, and is readable with each key of the file; no file has it in the clear"},
+	{"audit", "Each request that was answered is in the audit log of its server, once in each stage, with its verb, object, user and code, and with bodies only at a level that has them"},
+	{"migrations", "After a storage migration no object is stored in another version, and none is lost; storedVersions has each version in which objects may be stored"},
+	{"fairness", "A request belongs to the first flow schema that matches it; a user who floods one level delays no other one; no request waits without end, and none of an exempt level waits"},
 	{"leads", "A lead is taken from nobody who renews it"},
 	{"liveness", "Every client continues after the faults, without a restart, and no server goes on to refuse what it may do"},
 	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
@@ -111,7 +115,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.audits, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}

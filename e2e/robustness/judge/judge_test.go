@@ -95,6 +95,10 @@ func clean() *history.Round {
 	}
 	swap := op("op4", history.Swap, "register-a", 40, &a14, history.OK)
 	swap.Expect = 12
+	swap.Audit, swap.Code = "Metadata", 200
+	recorded := func(stage string, code int) *history.Audited {
+		return &history.Audited{ID: swap.ID, Stage: stage, Level: "Metadata", Verb: "update", User: "admin", Key: swap.Key, Code: code}
+	}
 	first := op("op5", history.Create, "set1", 50, &s15, history.OK)
 	first.Field = "op5"
 	second := op("op6", history.Set, "set1", 60, &s16, history.OK)
@@ -135,6 +139,8 @@ func clean() *history.Round {
 			{Client: "past", Scope: red, Match: history.Exact, Asked: 11, Call: 80 * ms, Return: 81 * ms, Outcome: history.OK, Pages: []history.Page{
 				{Version: 11, Items: []history.Item{item("register-a", a10), item("register-b", b11)}}}},
 		},
+		Checks: []*history.Check{{Property: "encryption", What: "a row"}, {Property: "migrations", What: "an object"}, {Property: "fairness", What: "a request"}},
+		Audits: []*history.Audited{recorded("RequestReceived", 0), recorded("ResponseComplete", 200)},
 		Caches: []*history.Cache{{Client: "informer", Scope: red, Items: []history.Item{item("register-a", a14), item("set1", s16)}}},
 		Rights: []*history.Right{
 			{Subject: "reader", Granted: true, Call: 10 * ms, Return: 12 * ms, Outcome: history.OK},

@@ -71,7 +71,7 @@ const (
 // moments checks the revisions that servers name for times: they have all writes that were seen before, and none that began afterwards.
 func (j *judge) moments() {
 	for _, m := range j.r.Moments {
-		if len(j.r.Losses) > 0 || m.Of < j.r.Began+settled || slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Stamps }) {
+		if len(j.r.Losses) > 0 || j.r.Misdated > 0 && m.Of < j.r.Misdated+settled || slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Stamps }) {
 			j.open("revisions of times at which the database may have lost commits, or had a wrong clock")
 			continue
 		}

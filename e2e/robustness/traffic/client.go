@@ -98,6 +98,9 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
+	if id, ok := ctx.Value(auditID{}).(string); ok {
+		req.Header.Set("Audit-ID", id)
+	}
 	if accept := accepted(c.form, method, path); accept != "" {
 		req.Header.Set("Accept", accept)
 	}
@@ -165,8 +168,8 @@ func (c *client) record(op *history.Op, method, path, contentType, body string, 
 	if contentType == plainJSON && (method == http.MethodPost || method == http.MethodPut) {
 		contentType, body = encoded(c.form, body)
 	}
-	op.Client, op.Call = c.name, c.rec.Now()
-	code, answer, err := c.send(context.Background(), op.Server, method, path, contentType, body)
+	op.Client, op.Audit, op.Call = c.name, c.audited(op), c.rec.Now()
+	code, answer, err := c.send(withAuditID(context.Background(), op.ID), op.Server, method, path, contentType, body)
 	op.Return, op.Code, op.Outcome = c.rec.Now(), code, outcome(code, answer, err)
 	if err != nil {
 		op.Error = err.Error()

@@ -33,9 +33,12 @@ func (c *client) historians(ctx context.Context) {
 	}
 }
 
-// moment asks for the revision of a time some seconds before.
+// moment asks for the revision of a time some seconds before, of which the log or only packed history is kept.
 func (c *client) moment(ctx context.Context) {
 	ago := time.Second + time.Duration(c.rand.Int64N(int64(3*time.Second)))
+	if c.rand.IntN(2) == 0 {
+		ago = history.LogRetention + time.Duration(c.rand.Int64N(int64(history.Retention-history.LogRetention)))
+	}
 	now, at := c.rec.Now(), time.Now().Add(-ago)
 	var named struct{ Revision string }
 	server := c.any()

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 const (
@@ -94,7 +95,8 @@ func (c *client) policies(ctx context.Context) {
 			return c.changePatch(ctx, admin, judgedPolicy, subject, false, replaced(condition, byName))
 		}, tries},
 		{"without the change of a policy", func() bool {
-			return strict() && c.made(ctx, admin, [2]string{mutatingPolicies, mutatingBody}) && c.unmade(ctx, admin, mutatingBindings+"/judged")
+			// It has changed writes at each server before its binding goes.
+			return strict() && c.made(ctx, admin, [2]string{mutatingPolicies, mutatingBody}, [2]string{mutatingBindings, mutatingBinding}) && c.meets(ctx, &changed) && c.unmade(ctx, admin, mutatingBindings+"/judged")
 		}, func(subject string) bool {
 			return c.change(ctx, admin, subject, false, http.MethodPost, mutatingBindings, mutatingBinding, http.StatusCreated, http.StatusConflict)
 		}, []trial{changed}},
@@ -112,6 +114,18 @@ func (c *client) policies(ctx context.Context) {
 	defer cancel()
 	c.unmade(end, admin, judgedBinding)
 	c.unmade(end, admin, mutatingBindings+"/judged")
+}
+
+// meets sends a request to every server until it is changed, or for as long as that may take.
+func (c *client) meets(ctx context.Context, t *trial) bool {
+	for server := range c.c.Len() {
+		for began := time.Now(); time.Since(began) < soon && ctx.Err() == nil; c.rest(ctx) {
+			if _, answer, err := c.send(ctx, server, t.method, t.path, t.contentType, t.body); err == nil && contains(answer, t.without) {
+				break
+			}
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // conditions has a webhook forbid some writes of ConfigMaps, by its selectors, its conditions and its presence. An object is

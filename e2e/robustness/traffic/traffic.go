@@ -54,6 +54,9 @@ var protocols = []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}
 func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, converter *Converter) error {
 	t := &Traffic{c: c, rec: rec}
 	admin := t.client("setup", cluster.HTTP1, false)
+	if err := admin.keep(keyring{firstKey}); err != nil {
+		return err
+	}
 	create := func(path, body string) error {
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			code, answer, err := admin.send(ctx, 0, http.MethodPost, path, "application/json", body)
@@ -156,7 +159,11 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "kubelets", (*client).kubelets)
 	each(1, "certificates", (*client).certificates)
 	each(1, "times", (*client).tokenTimes)
-	writers.Go(func() { t.startLater(ctx, each) })
+	each(1, "rotates", (*client).rotates)
+	each(2, "secrets", (*client).secrets)
+	each(1, "relays", (*client).relays)
+	each(1, "migrates", (*client).migrates)
+	each(1, "floods", (*client).floods)
 	t.startFleet(ctx, func(node func()) { writers.Go(node) })
 	t.startWatches()
 	t.watchCSINodes()

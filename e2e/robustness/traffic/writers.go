@@ -271,7 +271,7 @@ func (c *client) applies(ctx context.Context) {
 		if op.Expect != 0 {
 			body = strings.Replace(body, `"metadata":{`, fmt.Sprintf(`"metadata":{"resourceVersion":"%d",`, op.Expect), 1)
 		}
-		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name+query, applyPatch, body)
+		c.apply(op, k.path(ns, name)+"?fieldManager="+c.name+query, body)
 		if op.Got != nil {
 			known[name] = op.Got.Version
 			for field := range op.Got.Fields {

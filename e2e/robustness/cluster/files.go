@@ -1,0 +1,95 @@
+//go:build unix
+
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Folder returns the folder of a server's files. Options.Files fills it.
+func (c *Cluster) Folder(i int) string { return filepath.Dir(c.nodes[i].options.DataDir) }
+
+// KeyFile returns where the traffic keeps all keys that encrypt values, for commands that read the database.
+func (c *Cluster) KeyFile() string { return filepath.Join(c.opts.Dir, "keys.json") }
+
+// Keys returns the flags by which a command reads encrypted values; none: nothing is encrypted.
+func (c *Cluster) Keys() []string {
+	if _, err := os.Stat(c.KeyFile()); err != nil {
+		return nil
+	}
+	return []string{"--encryption-provider-config", c.KeyFile()}
+}
+
+// FindText returns a file of the servers or of SQLite that contains one of some texts; "": there is none. Copies that operators
+// make for a while are left out, as an export is not encrypted.
+func (c *Cluster) FindText(texts ...string) (file string, err error) {
+	roots := []string{filepath.Join(c.opts.Dir, "db")}
+	for i := range c.nodes {
+		roots = append(roots, c.Folder(i))
+	}
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case d.IsDir() && strings.HasPrefix(d.Name(), "beside"): // of an import
+				return fs.SkipDir
+			case !d.Type().IsRegular() || file != "":
+				return nil
+			}
+			found, err := fileHas(path, texts)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if found {
+				file = path
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("looking for a text in files: %w", err)
+		}
+	}
+	return file, nil
+}
+
+// pieces of files are read one after the other.
+const piece = 1 << 20
+
+// fileHas reports whether a file contains one of some texts.
+func fileHas(path string, texts []string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	longest := 0
+	for _, t := range texts {
+		longest = max(longest, len(t))
+	}
+	buf, kept := make([]byte, longest+piece), 0
+	for {
+		n, err := io.ReadFull(f, buf[kept:kept+piece])
+		for _, t := range texts {
+			if bytes.Contains(buf[:kept+n], []byte(t)) {
+				return true, nil
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		kept = copy(buf, buf[max(0, kept+n-longest):kept+n])
+	}
+}

@@ -1,0 +1,69 @@
+//go:build unix
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// Names of files in the folder of a server.
+const (
+	auditPolicyFile = "audit-policy.json"
+	encryptionFile  = "encryption.json"
+)
+
+// The levels of the audit policy.
+const (
+	metadataLevel = "Metadata"
+	bodiesLevel   = "RequestResponse"
+)
+
+// auditPolicy records Secrets without their content, and the writes of administrators: some Leases and custom resources with all bodies.
+// The fleet makes too many.
+var auditPolicy = fmt.Sprintf(`{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"None","namespaces":[%q]},
+{"level":%q,"resources":[{"group":"","resources":["secrets","serviceaccounts/token"]}]},
+{"level":%q,"userGroups":["system:masters"],"verbs":["create","update","patch","delete"],"namespaces":[%q],"resources":[{"group":"coordination.k8s.io","resources":["leases"]},{"group":%q,"resources":["widgets"]}]},
+{"level":%[2]q,"userGroups":["system:masters"],"verbs":["create","update","patch","delete","deletecollection"]},{"level":"None"}]}`,
+	fleetNamespace, metadataLevel, bodiesLevel, bodiesNamespace, history.CustomGroup)
+
+// bodiesNamespace is the namespace of the objects whose writes are recorded with all bodies.
+const bodiesNamespace = "blue"
+
+// audited returns the level at which the servers record an operation; "": they need not.
+func (c *client) audited(op *history.Op) string {
+	switch {
+	case op.Reads() || c.token != harness.AdminToken || c.as != "" || op.Key.Namespace == fleetNamespace:
+		return ""
+	case op.Key.Namespace == bodiesNamespace && (op.Key.Resource == leases.resource || op.Key.Resource == widgets.resource) && op.Kind != history.Status && op.Kind != history.Scale && op.Kind != history.DeleteCollection:
+		return bodiesLevel
+	}
+	return metadataLevel
+}
+
+// auditID is the key of the ID in the context of a request under which the servers record it.
+type auditID struct{}
+
+func withAuditID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, auditID{}, id)
+}
+
+// ServerFiles makes the files of a server, whose audit log and encryption configuration are its own, and returns their flags.
+func ServerFiles(folder string) (args []string, err error) {
+	policy, encryption := filepath.Join(folder, auditPolicyFile), filepath.Join(folder, encryptionFile)
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return nil, err
+	}
+	if err := (keyring{firstKey}).write(encryption, false); err != nil {
+		return nil, err
+	}
+	// The log is not rotated in a run.
+	return []string{"--audit-policy-file", policy, "--audit-log-path", filepath.Join(folder, cluster.AuditLog), "--audit-log-maxsize", "8192",
+		"--encryption-provider-config", encryption, "--encryption-provider-config-automatic-reload"}, nil
+}

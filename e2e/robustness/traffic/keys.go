@@ -1,0 +1,340 @@
+//go:build unix
+
+package traffic
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/e2e/robustness/judge"
+)
+
+// providers are those of the keys of the turns.
+var providers = []string{"secretbox", "aescbc", "aesgcm"}
+
+// Bounds of encryption at rest.
+const (
+	encryptedTime = judge.RightsTime // until a server has read a changed file, which it looks at every second
+	usedFor       = 3 * time.Second  // a new key, before the next step
+)
+
+// rotation is the client that rotates the keys.
+type rotation struct {
+	*client
+	ring  keyring
+	turn  int
+	reads []loaded // of each server
+}
+
+// loaded is what a server has loaded of its file: how often it has done so since its process began.
+type loaded struct {
+	pid   int
+	times int
+}
+
+// rotates rotates the keys of the servers as operators do, at servers that run, stop and start: a new key becomes the second, then the
+// first. Every second time a command encrypts everything with it, and the old keys go. Between the steps the client writes Secrets, and
+// looks for them in the table and in files.
+func (c *client) rotates(ctx context.Context) {
+	ring, err := c.present(ctx)
+	if err == nil {
+		err = c.keep(ring)
+	}
+	if err != nil {
+		c.rec.Stuck("the keys of encryption: " + err.Error())
+		return
+	}
+	r := &rotation{client: c, ring: ring, reads: make([]loaded, c.c.Len())}
+	if !c.made(ctx, c, [2]string{"/api/v1/namespaces", `{"metadata":{"name":"` + sealedNamespace + `"}}`}) {
+		return
+	}
+	for ; err == nil && ctx.Err() == nil && !c.rec.Lost(); r.turn++ {
+		err = r.rotate(ctx)
+	}
+	if err == nil && c.rec.Lost() {
+		err = r.restore(ctx)
+	}
+	if err != nil {
+		c.rec.Stuck(fmt.Sprintf("%s: %v", c.name, err))
+	}
+}
+
+// restore gives the servers all keys again: values that were written again may be those of before.
+func (r *rotation) restore(ctx context.Context) error {
+	all, err := readRing(filepath.Join(r.c.Dir(), allKeys))
+	if err != nil {
+		return err
+	}
+	now, err := readRing(r.c.Dir())
+	if err != nil {
+		return err
+	}
+	r.ring = now.with(all...)
+	return r.distribute(ctx, r.ring, true)
+}
+
+// rotate is one turn. The error is one of this machine.
+func (r *rotation) rotate(ctx context.Context) error {
+	secret := make([]byte, 32)
+	for i := range secret {
+		secret[i] = byte(r.rand.IntN(256))
+	}
+	old := r.ring[0]
+	next := key{providers[(r.round+r.turn)%len(providers)], fmt.Sprintf("r%d-%d", r.round, r.turn), base64.StdEncoding.EncodeToString(secret)}
+	second := append(keyring{old, next}, r.ring[1:]...)
+	if err := r.keep(second); err != nil {
+		return err
+	}
+	templates := (r.round+r.turn)%2 == 0
+	if err := r.distribute(ctx, second, !templates); err != nil || !r.load(ctx, second, !templates) {
+		return err
+	}
+	first := append(keyring{next, old}, r.ring[1:]...)
+	if err := r.distribute(ctx, first, templates); err != nil {
+		return err
+	}
+	for server := range r.c.Len() {
+		if !r.takes(ctx, server, next) {
+			return nil
+		}
+	}
+	r.ring = first
+	r.pause(ctx, usedFor)
+	r.turnOn(ctx, next, templates)
+	r.look()
+	if rewritten := r.rewrite(ctx, next, first, templates); rewritten && !r.rec.Lost() {
+		r.pause(ctx, 2*usedFor) // by then a standby that lacks the last commits has them
+		if r.rec.Lost() || ctx.Err() != nil {
+			return nil
+		}
+		r.ring = keyring{next}
+		return r.distribute(ctx, r.ring, templates)
+	}
+	return nil
+}
+
+// distribute gives the servers a file, one after the other.
+func (r *rotation) distribute(ctx context.Context, ring keyring, templates bool) error {
+	if err := ring.save(r.c.Dir()); err != nil {
+		return err
+	}
+	for n := range r.c.Len() {
+		server := (n + r.turn) % r.c.Len()
+		r.reads[server] = r.count(ctx, server)
+		if err := ring.write(r.file(server), templates); err != nil {
+			return err
+		}
+		r.rest(ctx)
+		r.rest(ctx)
+	}
+	return nil
+}
+
+func (r *rotation) file(server int) string {
+	return filepath.Join(r.c.Folder(server), encryptionFile)
+}
+
+func (r *rotation) pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+var reloads = regexp.MustCompile(`(?m)^apiserver_encryption_config_controller_automatic_reloads_total\{.*status="success".*\} ([0-9]+)$`)
+
+// count returns how often a server has loaded its file since its process began.
+func (r *rotation) count(ctx context.Context, server int) loaded {
+	l := loaded{pid: r.c.Pid(server), times: -1}
+	code, answer, err := r.send(ctx, server, http.MethodGet, "/metrics", "", "")
+	if err != nil || code != http.StatusOK {
+		return l
+	}
+	l.times = 0
+	if m := reloads.FindSubmatch(answer); m != nil {
+		l.times, _ = strconv.Atoi(string(m[1])) // digits
+	}
+	return l
+}
+
+// load waits until every server has loaded its file. A process that began meanwhile may have read the file of before: then it gets
+// another one with the same keys.
+func (r *rotation) load(ctx context.Context, ring keyring, templates bool) bool {
+	for server := range r.c.Len() {
+		due := &history.Due{Property: "encryption", What: fmt.Sprintf("the changed file of keys of server %d", server), Server: server, Within: encryptedTime, Cause: r.rec.Now()}
+		for n := 1; due.Came == 0 && due.Until-due.Cause < 4*encryptedTime; n++ {
+			if ctx.Err() != nil || r.rec.Lost() {
+				return false
+			}
+			was := r.reads[server]
+			now := r.count(ctx, server)
+			switch {
+			case now.times < 0:
+			case now.pid != was.pid || was.times < 0:
+				if err := ring.write(r.file(server), templates, n); err != nil {
+					r.rec.Stuck(err.Error())
+					return false
+				}
+				r.reads[server], due.Cause, due.Until = now, r.rec.Now(), 0
+			default:
+				if due.Until = r.rec.Now(); now.times > was.times {
+					due.Came = due.Until
+				}
+			}
+			r.pause(ctx, 300*time.Millisecond)
+		}
+		if r.rec.Add(due); due.Came == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// takes writes Secrets at a server until it encrypts them with a new key, which must be soon. From then on it must do so always, as it has
+// no file but that.
+func (r *rotation) takes(ctx context.Context, server int, next key) bool {
+	due := &history.Due{Property: "encryption", What: fmt.Sprintf("a Secret that server %d encrypts with its first key, %s,", server, next.inUse()), Server: server, Within: encryptedTime, Cause: r.rec.Now()}
+	for again := 0; again < 3 && ctx.Err() == nil && !r.rec.Lost() && due.Until-due.Cause < 4*encryptedTime; r.pause(ctx, 100*time.Millisecond) {
+		call := r.rec.Now()
+		stored := r.storedBy(ctx, server, fmt.Sprintf("rotated-r%d-%d", r.round, server))
+		if stored == nil {
+			continue
+		}
+		taken := strings.HasPrefix(string(stored), next.head())
+		if due.Came == 0 {
+			if due.Until = r.rec.Now(); taken {
+				due.Came = due.Until
+			}
+			continue
+		}
+		again++
+		check := &history.Check{Property: "encryption", What: "the key of a Secret", Server: server, Call: call, Return: r.rec.Now()}
+		if !taken {
+			check.Wrong = fmt.Sprintf("a Secret is encrypted with another key than %s, which its server has used before: %.60q", next.inUse(), stored)
+		}
+		r.rec.Add(check)
+	}
+	if due.Until != 0 {
+		r.rec.Add(due)
+	}
+	return due.Came != 0
+}
+
+// storedBy has a server write a Secret, and returns what stands in the table; nil: that is not known.
+func (r *rotation) storedBy(ctx context.Context, server int, name string) []byte {
+	call, text := r.rec.Now(), sealedText(r.rec.ID())
+	k := history.Key{Resource: "secrets", Namespace: sealedNamespace, Name: name}
+	stored := r.put(ctx, server, k, sealedPath, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"data":{"text":%q}}`, name, text))
+	if stored != nil {
+		r.closed(server, call, k, stored, text)
+	}
+	return stored
+}
+
+// put has a server write an object, and returns what stands in the table; nil: that is not known.
+func (r *rotation) put(ctx context.Context, server int, k history.Key, path, body string) []byte {
+	code, answer, err := r.send(ctx, server, http.MethodPut, path+"/"+k.Name, plainJSON, body)
+	if code == http.StatusNotFound && err == nil {
+		code, answer, err = r.send(ctx, server, http.MethodPost, path, plainJSON, body)
+	}
+	version := versionOf(answer)
+	if err != nil || code != http.StatusOK && code != http.StatusCreated || version == 0 {
+		return nil
+	}
+	stored, err := r.c.Stored(ctx, k, version)
+	if err != nil {
+		return nil
+	}
+	return stored
+}
+
+// turnOn writes an object whose encryption is turned on or off, without a change: the next write stores it in the new form.
+func (r *rotation) turnOn(ctx context.Context, next key, on bool) {
+	server, call := r.any(), r.rec.Now()
+	k := history.Key{Resource: "podtemplates", Namespace: sealedNamespace, Name: "turned"}
+	stored := r.put(ctx, server, k, "/api/v1/namespaces/"+sealedNamespace+"/podtemplates", `{"apiVersion":"v1","kind":"PodTemplate","metadata":{"name":"turned"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}`)
+	if stored == nil {
+		return
+	}
+	check := &history.Check{Property: "encryption", What: "a write that changes nothing but the encryption of " + k.String(), Server: server, Call: call, Return: r.rec.Now()}
+	switch head := string(stored[:min(len(stored), 60)]); {
+	case on && !strings.HasPrefix(head, next.head()):
+		check.Wrong = fmt.Sprintf("the object is not encrypted with the key %s: %q", next.inUse(), head)
+	case !on && !strings.HasPrefix(head, "{"):
+		check.Wrong = fmt.Sprintf("the object is still encrypted: %q", head)
+	}
+	r.rec.Add(check)
+}
+
+// closed checks that a value in the table is encrypted.
+func (c *client) closed(server int, call time.Duration, k history.Key, stored []byte, text string) {
+	check := &history.Check{Property: "encryption", What: "the row of " + k.String(), Server: server, Call: call, Return: c.rec.Now()}
+	plain, _ := base64.StdEncoding.DecodeString(text) // of this program
+	if !bytes.HasPrefix(stored, []byte("rowlock:enc:1:")) || bytes.Contains(stored, []byte(text)) || bytes.Contains(stored, plain) {
+		check.Wrong = "a Secret stands in the table in the clear"
+	}
+	c.rec.Add(check)
+}
+
+// versionOf returns the version of the object in an answer; 0: it has none.
+func versionOf(answer []byte) uint64 {
+	var o struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	if json.Unmarshal(answer, &o) != nil {
+		return 0
+	}
+	version, _ := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64) // "": 0
+	return version
+}
+
+// look looks for the content of Secrets in the files of the servers and of SQLite.
+func (r *rotation) look() {
+	check := &history.Check{Property: "encryption", What: "the files of the servers", Server: -1, Call: r.rec.Now()}
+	file, err := r.c.FindText(sealedMark, base64.StdEncoding.EncodeToString([]byte(sealedMark)))
+	if check.Return = r.rec.Now(); err != nil {
+		return // such as one that is replaced meanwhile
+	}
+	if file != "" {
+		check.Wrong = "the content of a Secret stands in " + file
+	}
+	r.rec.Add(check)
+}
+
+// rewrite has everything be encrypted with the first key, and reports whether it is.
+func (r *rotation) rewrite(ctx context.Context, next key, ring keyring, templates bool) bool {
+	if r.turn%2 == 1 { // the old keys stay, as what they have encrypted does
+		return false
+	}
+	file := filepath.Join(r.c.Dir(), "rewrite.json")
+	if err := ring.write(file, templates); err != nil {
+		r.rec.Stuck(err.Error())
+		return false
+	}
+	call := r.rec.Now()
+	if _, err := r.c.Store(ctx, "rewrite", "--resource", "secrets", "--encryption-provider-config", file, "--store", r.c.StoreURL()); err != nil {
+		return false // the database may be away
+	}
+	names, err := r.c.KeysInUse(ctx, "secrets")
+	if err != nil || r.rec.Lost() {
+		return false
+	}
+	check := &history.Check{Property: "encryption", What: "what store rewrite leaves", Server: -1, Call: call, Return: r.rec.Now()}
+	for _, name := range names {
+		if name != next.inUse() {
+			check.Wrong = fmt.Sprintf("after store rewrite with the key %s, a Secret or a past state of one is still encrypted with %s", next.inUse(), name)
+		}
+	}
+	r.rec.Add(check)
+	return check.Wrong == ""
+}
