@@ -72,6 +72,7 @@ type Op struct {
 	ExpiresAt time.Time
 	Staged    int64 // set by Driver.Stage: where it wrote Value; 0: nowhere
 	AsStored  bool  // Value comes from the table, for this key, and is not encrypted again
+	Immutable bool  // the bytes of Value never change, so drivers may keep them
 	Aux       any   // passed to the feed of this process, never stored
 }
 

@@ -45,14 +45,17 @@ func (c *calendar) next() cluster.Release {
 	}
 }
 
-// networkArgs are flags of all servers: few addresses and ports, so that one that is given twice is soon given again, and the controller of
-// ServiceCIDRs, which has to be named.
-var networkArgs = []string{"--service-cluster-ip-range=10.96.0.0/26", "--service-node-port-range=30000-30063", "--controllers=*,service-cidr-controller"}
+// networkArgs are flags of all servers: few addresses and ports, so that one that is given twice is soon given again.
+var networkArgs = []string{"--service-cluster-ip-range=10.96.0.0/26", "--service-node-port-range=30000-30063"}
 
 // releaseArgs are flags of servers of a release: features and versions that are off unless they are switched on. One release between has no
 // streaming lists otherwise.
 func releaseArgs(r cluster.Release) []string {
-	args := []string{"--emulated-version=" + r.String(), "--feature-gates=WatchList=true"}
+	migrations := "v1alpha1"
+	if r >= 35 {
+		migrations = "v1beta1"
+	}
+	args := []string{"--emulated-version=" + r.String(), "--feature-gates=WatchList=true", "--runtime-config=storagemigration.k8s.io/" + migrations + "=true"}
 	if r >= 34 {
 		args = append(args, "--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true")
 	}

@@ -70,8 +70,8 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	if !s.keep {
 		defer os.RemoveAll(dir)
 	}
-	fmt.Fprintf(out, "seed %d: %d servers on %s, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, s.faults, s.minutes)
-	o := cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: serveArgs, Files: traffic.ServerFiles}
+	fmt.Fprintf(out, "seed %d: %d servers on %s, release %s first, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, first, s.faults, s.minutes)
+	o := cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: slices.Concat(serveArgs, networkArgs), More: releaseArgs(first), Files: traffic.ServerFiles}
 	if faults.NeedDisk(chosen) {
 		program, err := os.Executable()
 		if err != nil {
@@ -91,7 +91,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		return 0, err
 	}
 	defer c.Close()
-	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), deck: faults.NewDeck(chosen, s.seed)}
+	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), deck: faults.NewDeck(chosen, s.seed), serves: first}
 	r.audits = cluster.NewAuditLogs(c)
 	r.report = report.New(s.command(), s.seed, s.store, s.servers, c.Version(ctx))
 	if note != "" {
@@ -150,9 +150,9 @@ func (r *run) writeReport() error {
 
 // serveArgs are flags of the servers: history is deleted as fast as may be, so that every boundary is met often, and part of
 // it is packed; the cache file is used for the few objects that there are; answers can be CBOR,
-// policies can change objects, and a controller migrates them to another version.
-var serveArgs = []string{"--feature-gates=CBORServingAndStorage=true,MutatingAdmissionPolicy=true,StorageVersionMigrator=true", "--controllers=*,storage-version-migrator-controller",
-	"--runtime-config=admissionregistration.k8s.io/v1alpha1=true,storagemigration.k8s.io/v1alpha1=true", "--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
+// policies can change objects, and controllers migrate them to another version and keep ServiceCIDRs.
+var serveArgs = []string{"--feature-gates=CBORServingAndStorage=true,MutatingAdmissionPolicy=true,StorageVersionMigrator=true", "--controllers=*,service-cidr-controller,storage-version-migrator-controller",
+	"--runtime-config=admissionregistration.k8s.io/v1alpha1=true", "--cache-file-from=1", "--cache-plain-bytes=20000", fmt.Sprintf("--history-retention=%s", history.Retention),
 	fmt.Sprintf("--history-log-retention=%s", history.LogRetention), fmt.Sprintf("--event-ttl=%s", history.EventTTL), "--enable-admission-plugins=NodeRestriction"}
 
 type run struct {

@@ -152,23 +152,20 @@ func (w *stream) deliver(out output) error {
 		w.rest = w.rest[1:]
 		w.begun = true
 		w.sent(frame.size())
-		var began time.Time
-		if awaited {
-			began = time.Now()
-		}
-		if large && out.splits() {
-			err = w.sendLarge(out, frame)
-		} else {
+		var pace readPace
+		switch {
+		case large && out.splits():
+			err = w.sendLarge(out, frame, &pace)
+		case awaited:
+			err = pace.send(frame.size(), func() error { return out.send(frame.object) })
+		default:
 			err = out.send(frame.object)
 		}
 		if err != nil {
 			return err
 		}
-		if awaited {
-			took, taken = took+time.Since(began), taken+frame.size()
-			if tooSlow(took, taken) {
-				return cache.ErrSlow
-			}
+		if batch.bytes, batch.took = batch.bytes+pace.bytes, batch.took+pace.took; awaited && batch.tooSlow() {
+			return cache.ErrSlow
 		}
 	}
 	w.watcher.Written()
@@ -195,21 +192,19 @@ func (w *stream) frameOf(d cache.Delivery, key any, parts bool) (f frame, err er
 
 // sendLarge sends a frame in pieces, in turn with the long answers of other users. The watch ends in the middle of the frame if
 // the cache has ended its watcher, which would keep the object in memory for as long as the client takes.
-func (w *stream) sendLarge(out output, f frame) error {
+func (w *stream) sendLarge(out output, f frame, pace *readPace) error {
 	turn := w.server.Answers.Turn(w.request)
 	defer turn.End()
-	began, taken := time.Now(), 0
 	for _, part := range [...][]byte{f.before, f.object, f.behind} {
 		for len(part) > 0 {
 			piece := part[:min(len(part), answers.Chunk)]
 			if err := turn.Next(len(piece)); err != nil {
 				return err
 			}
-			if err := out.send(piece); err != nil {
+			if err := pace.send(len(piece), func() error { return out.send(piece) }); err != nil {
 				return err
 			}
-			taken += len(piece)
-			if part = part[len(piece):]; taken < f.size() && (w.watcher.EndedSlow() || tooSlow(time.Since(began), taken)) {
+			if part = part[len(piece):]; pace.bytes < f.size() && (w.watcher.EndedSlow() || pace.tooSlow()) {
 				return errSlow
 			}
 			yield.Now() // otherwise it keeps a processor for ten milliseconds, and short requests wait

@@ -43,7 +43,7 @@ func (w *stream) initial(out output) (err error) {
 	defer w.request.End()
 	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
-		if err = w.server.Answers.ReserveMemory(w.request, w.view.Negotiated(), it); err == nil {
+		if err = w.reserveMemory(it); err == nil {
 			frame, err = w.event(cache.Added, it)
 		}
 		if err == nil {

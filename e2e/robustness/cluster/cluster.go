@@ -35,6 +35,7 @@ type Options struct {
 	Other   string   // a second build, which every other server begins with, and every other start of a server uses; default: none
 	Dir     string   // for data; Close does not remove it
 	Args    []string // more flags of serve
+	More    []string // flags that SetArgs replaces
 	// Files makes the files of a server in its folder, and returns the flags that name them; nil: there are none.
 	Files func(folder string) (args []string, err error)
 	// Disk is a command that serves a disk with faults (package disk) in two folders, which Start appends to it. Only for SQLite.

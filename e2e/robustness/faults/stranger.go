@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
@@ -52,7 +53,7 @@ func (e *env) strangersCache(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	}
-	s, err := harness.Start(ctx, harness.Options{Store: "sqlite:" + copied, DataDir: filepath.Join(dir, "data"), Binary: e.c.Binary(), Args: append([]string{"--cache-file-from=1"}, e.c.Keys()...)})
+	s, err := harness.Start(ctx, harness.Options{Store: "sqlite:" + copied, DataDir: filepath.Join(dir, "data"), Binary: e.c.Binary(), Args: slices.Concat([]string{"--cache-file-from=1"}, e.c.Keys(), e.c.More())})
 	if err != nil {
 		return nil, fmt.Errorf("starting a server on a copy: %w", err)
 	}

@@ -20,6 +20,7 @@ var later = []struct {
 	run   func(*client, context.Context)
 }{
 	{cluster.Oldest, "mutations", (*client).mutations},
+	{cluster.Oldest, "migrates", (*client).migrates},
 	{33, "networks", (*client).networks},
 	{33, "resizes", (*client).resizes},
 	{33, "ordered", (*client).ordered},
