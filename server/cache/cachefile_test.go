@@ -145,7 +145,7 @@ func everything(t testing.TB, c *cache.Cache) (out []string) {
 }
 
 func TestCacheFileLoadsWhatTheDatabaseHas(t *testing.T) {
-	const n = 1200
+	const n = 600
 	for name, change := range map[string]func(v *attesting){
 		"nothing": func(*attesting) {},
 		"some": func(v *attesting) {

@@ -228,7 +228,7 @@ func (p countedPages) Changes(ctx context.Context, after int64, limit int, previ
 // TestLargePagesAreReadTwice: a watcher that waits until it may send large objects of the past reads them once more, however many
 // others wait.
 func TestLargePagesAreReadTwice(t *testing.T) {
-	const watchers = 20
+	const watchers = 8
 	synctest.Test(t, func(t *testing.T) {
 		c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 1}), newLog()
 		log := countedPages{read: &atomic.Int64{}}

@@ -36,8 +36,8 @@ func TestSelectionInParts(t *testing.T) {
 	defer w.cache.Close()
 	w.resource().indexLabels()
 	selectors := []string{"", "app=a", "tier=t1", "tier!=t1", "tier in (t2,t3)", "app=a,tier=t4", "app=a,tier notin (t1,t4,u1,u2,u3,u4,u5,u6,u7,u8,u9,v1,v2,v3,v4,v5,v6,v7)", "some=7", "some=8,tier=t2", "nothing", "only>3000"}
-	for round := range 60 {
-		if round == 40 {
+	for round := range 30 {
+		if round == 20 {
 			w.awaitLabels(t)
 		}
 		parsed, err := labels.Parse(selectors[random.IntN(len(selectors))])

@@ -16,7 +16,7 @@ func TestStatesStayWhileTreesChange(t *testing.T) {
 	defer w.cache.Close()
 	same(t, w.cache.Snapshot("pods"), "tier=t3")
 	w.awaitLabels(t)
-	const writes = 20_000
+	const writes = 5_000
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
