@@ -59,7 +59,7 @@ func TestRecall(t *testing.T) {
 	for range total {
 		h.step(r)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, bounds := range []cache.Config{{RingEvents: 300}, {}} {
 		c := cache.NewWith(podCatalogue(), bounds)

@@ -86,7 +86,7 @@ func TestKindsComeBack(t *testing.T) {
 	defer w.Stop()
 	third := g.write("k", "x", false)
 	var got []int64
-	for deadline := time.Now().Add(time.Minute); len(got) < 3 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); len(got) < 3 && time.Now().Before(deadline); {
 		<-w.Ready()
 		list, _, err := w.Take(t.Context(), nil)
 		if err != nil {

@@ -183,7 +183,7 @@ func TestWatchProperties(t *testing.T) {
 		}
 		batches = append(batches, batch)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	// A small ring, so that watches from far back are read from the log.
 	c := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 50})
