@@ -1,8 +1,7 @@
 #!/bin/sh
 # helm.sh/helm/v3 v3.22.0, chartutil.ValidateAgainstSingleSchema (values.schema.json of a chart).
 #
-# Seen: `format` is checked if the schema names draft 7 or older, and ignored if it names 2019-09 or 2020-12, or none at all. An
-# unknown format is no error in either case.
+# Seen: `format` is checked if the schema names draft 7 or older, and ignored if it names 2019-09 or 2020-12, or none at all.
 # Expected: one meaning; Helm's documentation says that values are validated against the schema. Up to 3.17, with
 # another library, formats were checked without a draft, too.
 # Who is hurt: charts whose schema has no "$schema", as most: `format: ipv4`, `email`, `date`, `hostname` guard nothing any

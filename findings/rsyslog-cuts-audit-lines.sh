@@ -4,7 +4,7 @@
 # Seen: of a line longer than 8096 characters the rest is dropped, and no message of rsyslog's own says so: what is shipped ends
 # in the middle of a JSON text. The limit is the global maxMessageSize, which is 8k.
 # Expected: the line, or a message that one was cut.
-# Who is hurt: audit logs: at level Request or RequestResponse most writes are longer than that, and what comes last in an
+# Who is hurt: audit logs: at level Request or RequestResponse larger writes are longer than that, and what comes last in an
 # event is lost first: its times, and the annotations that say who was allowed what and why. A collector that takes only
 # JSON drops those lines, so just the large changes are missing.
 set -eu

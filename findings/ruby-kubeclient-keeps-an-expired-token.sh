@@ -5,7 +5,7 @@
 # client sends the first one for ever.
 # Expected: what client-go, the Python and the Node client do: the file is read again.
 # Who is hurt: collectors and exporters in Ruby: on a server that does not extend tokens for old clients, every request is a 401
-# an hour after the start, until somebody restarts the Pod. (4.11 of the gem reads the file for each request.)
+# an hour after the start, until somebody restarts the Pod. (Later releases of the gem read it for each request.)
 set -eu
 dir=$(mktemp -d); server=; trap 'kill $server 2>/dev/null || true; rm -rf "$dir"' EXIT; cd "$dir"
 apt-get download ruby3.1 libruby3.1 ruby-kubeclient=4.9.3-2 ruby-jsonpath ruby-multi-json ruby-rest-client ruby-http-accept ruby-http-cookie \

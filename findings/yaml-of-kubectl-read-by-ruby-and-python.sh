@@ -3,7 +3,7 @@
 # ruamel.yaml 0.17.21 of Debian 12.
 #
 # Seen: texts that Go prints without quotes are something else to the readers. Ruby takes `1,5` for 15 and `1,000` for 1000, and
-# `:8080` for a Symbol, which safe_load (and load, since Psych 4) refuses. PyYAML and ruamel.yaml fail at `=` and `<<`.
+# `:8080` for a Symbol, which safe_load refuses. PyYAML and ruamel.yaml fail at `=` and `<<`.
 # Expected: the texts; by YAML 1.2 all of them are plain texts, and the printer quotes what it knows of YAML 1.1 (`n`, `1:30`).
 # Who is hurt: scripts that read `kubectl get -o yaml` or rendered manifests: an address ":8080" among the arguments and an
 # enum with "=" (CRDs of the Prometheus operator) end them with an exception, and a price or a weight of "1,5" becomes 15.
