@@ -72,7 +72,7 @@ with httpx.Client(http2=True, verify='cert.pem') as client:
         answer = client.get(sys.argv[1])
         print('httpx:', answer.text, answer.status_code)
     except httpx.HTTPError as e:
-        print('httpx:', type(e).__name__, str(e)[:36])
+        print('httpx:', type(e).__name__, str(e)[:35])
 EOF
 {
   printf 'curl: '
@@ -83,6 +83,6 @@ EOF
 cat >want <<'EOF'
 curl: finished 200 over HTTP/2
 JDK: GOAWAY received
-httpx: RemoteProtocolError <ConnectionTerminated error_code:0, 
+httpx: RemoteProtocolError <ConnectionTerminated error_code:0,
 EOF
 diff want out

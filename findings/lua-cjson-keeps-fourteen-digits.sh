@@ -15,11 +15,11 @@ export LD_LIBRARY_PATH="$dir/usr/lib/x86_64-linux-gnu"
 printf '%s' '{"args":[],"emptyDir":{},"limit":9007199254740993,"seconds":100000000000000}' >object.json
 {
   for library in cjson dkjson; do
-    printf '%s: ' $library
+    printf "%s:" $library
     LIBRARY=$library LUA_PATH='usr/share/lua/5.3/?.lua' LUA_CPATH='usr/lib/x86_64-linux-gnu/lua/5.3/?.so' usr/bin/lua5.3 -e '
       local json = require(os.getenv("LIBRARY"))
       local object = json.decode(io.open("object.json"):read("a"))
-      for _, key in ipairs({"args", "emptyDir", "limit", "seconds"}) do io.write(key, "=", json.encode(object[key]), " ") end
+      for _, key in ipairs({"args", "emptyDir", "limit", "seconds"}) do io.write(" ", key, "=", json.encode(object[key])) end
       print()'
   done
   printf 'guile-json: '
@@ -28,8 +28,8 @@ printf '%s' '{"args":[],"emptyDir":{},"limit":9007199254740993,"seconds":1000000
     '(use-modules (json)) (scm->json (json->scm (open-input-file "object.json"))) (newline)'
 } | tee out
 cat >want <<'EOF'
-cjson: args={} emptyDir={} limit=9.007199254741e+15 seconds=1e+14 
-dkjson: args=[] emptyDir={} limit=9007199254740993 seconds=100000000000000 
+cjson: args={} emptyDir={} limit=9.007199254741e+15 seconds=1e+14
+dkjson: args=[] emptyDir={} limit=9007199254740993 seconds=100000000000000
 guile-json: {"seconds":100000000000000,"limit":9007199254740993,"emptyDir":{},"args":[]}
 EOF
 diff want out
