@@ -49,13 +49,15 @@ func (c *calendar) next() cluster.Release {
 var networkArgs = []string{"--service-cluster-ip-range=10.96.0.0/26", "--service-node-port-range=30000-30063"}
 
 // releaseArgs are flags of servers of a release: features and versions that are off unless they are switched on. One release between has no
-// streaming lists otherwise.
+// streaming lists otherwise. 1.33 and 1.34 have no storage migrations.
 func releaseArgs(r cluster.Release) []string {
-	migrations := "v1alpha1"
-	if r >= 35 {
-		migrations = "v1beta1"
+	args := []string{"--emulated-version=" + r.String(), "--feature-gates=WatchList=true"}
+	if r == cluster.Oldest {
+		args = append(args, "--runtime-config=storagemigration.k8s.io/v1alpha1=true")
 	}
-	args := []string{"--emulated-version=" + r.String(), "--feature-gates=WatchList=true", "--runtime-config=storagemigration.k8s.io/" + migrations + "=true"}
+	if r >= 35 {
+		args = append(args, "--runtime-config=storagemigration.k8s.io/v1beta1=true")
+	}
 	if r >= 34 {
 		args = append(args, "--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true")
 	}

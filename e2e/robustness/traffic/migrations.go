@@ -56,11 +56,11 @@ func (c *client) migrates(ctx context.Context) {
 	}
 }
 
-// served finds the version in which migrations are served.
+// served finds the version in which migrations are served, which two releases do not have.
 func (m *moving) served(ctx context.Context) bool {
 	var group struct{ PreferredVersion struct{ Version string } }
-	_, answer, ok := m.must(ctx, m.client, http.MethodGet, "/apis/"+migrationGroup, "", http.StatusOK)
-	if !ok || json.Unmarshal(answer, &group) != nil {
+	code, answer, ok := m.must(ctx, m.client, http.MethodGet, "/apis/"+migrationGroup, "", http.StatusOK, http.StatusNotFound)
+	if !ok || code != http.StatusOK || json.Unmarshal(answer, &group) != nil {
 		return false
 	}
 	m.version = group.PreferredVersion.Version
