@@ -249,7 +249,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	}
 	cfg.Paths = telemetry.ZPages(chosen, features.Enabled, o.flags, time.Now())
 	if o.serving.Profiling {
-		maps.Copy(cfg.Paths, telemetry.Profiles())
+		maps.Copy(cfg.Paths, telemetry.Profiles(o.verbose, log))
 	}
 	cfg.Started = func() { notify(log, notifyReady) }
 	authz.AddTo(&cfg)

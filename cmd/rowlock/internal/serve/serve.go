@@ -63,7 +63,8 @@ type options struct {
 	runtimeConfig                 []string
 	logFormat                     string
 	verbosity                     int
-	flags                         *pflag.FlagSet // with the values that were set
+	verbose                       *telemetry.Verbosity // of verbosity at the start
+	flags                         *pflag.FlagSet       // with the values that were set
 
 	// prepare completes the options before the server starts; nil: nothing to complete.
 	prepare      func(context.Context, *network, *slog.Logger) error
@@ -88,7 +89,9 @@ kubeconfig in the data directory; later starts use them.`,
 			if err := compat.CheckValues(cmd.Flags()); err != nil {
 				return err
 			}
-			log, err := telemetry.NewLog(cmd.ErrOrStderr(), o.logFormat, o.verbosity)
+			o.verbose = &telemetry.Verbosity{}
+			o.verbose.Set(uint64(max(o.verbosity, 0)))
+			log, err := telemetry.NewLog(cmd.ErrOrStderr(), o.logFormat, o.verbose)
 			if err != nil {
 				return err
 			}

@@ -93,7 +93,7 @@ func (o *Flags) AddLimits(f *pflag.FlagSet) {
 }
 
 func (o *Flags) AddProfiling(f *pflag.FlagSet) {
-	f.BoolVar(&o.Profiling, "profiling", true, "serve profiles of the process under /debug/pprof to users that may read that path")
+	f.BoolVar(&o.Profiling, "profiling", true, "serve profiles of the process under /debug/pprof, and changes of -v at /debug/flags/v, to users that may use these paths")
 	f.BoolVar(&o.contention, "contention-profiling", false, "measure where goroutines wait for one another, for /debug/pprof/block")
 }
 

@@ -6,17 +6,9 @@ import (
 	"log/slog"
 )
 
-// NewLog makes the logger of the process. Verbosity 0 shows warnings and messages for the operator; 2 and above
-// every request; 4 and above debug messages.
-func NewLog(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
-	level := slog.LevelWarn
-	switch {
-	case verbosity >= 4:
-		level = slog.LevelDebug
-	case verbosity >= 1:
-		level = slog.LevelInfo
-	}
-	opts := &slog.HandlerOptions{Level: level}
+// NewLog makes the logger of the process.
+func NewLog(w io.Writer, format string, v *Verbosity) (*slog.Logger, error) {
+	opts := &slog.HandlerOptions{Level: &v.level}
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, opts)), nil
