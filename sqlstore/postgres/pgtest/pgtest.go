@@ -5,7 +5,6 @@
 package pgtest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,15 +93,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) init(ctx context.Context) error {
-	attr, err := asUser(s.dir)
-	if err != nil {
+	if _, err := asUser(s.dir); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C", fmt.Sprintf("--wal-segsize=%d", cmp.Or(s.opts.Segment, 16)))
-	cmd.SysProcAttr = attr
-	cmd.Dir = s.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+	if err := s.initdb(ctx); err != nil {
+		return err
 	}
 	settings := map[string]string{
 		"listen_addresses": "'127.0.0.1'", "unix_socket_directories": "'" + s.dir + "'",
