@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,6 +76,31 @@ func newDatabase(t testing.TB, cfg postgres.Config) database {
 	return database{url, cfg}
 }
 
+// migrated is a database with the schema, which no server has opened.
+const migrated = "migrated"
+
+var makeMigrated = sync.OnceValue(func() error {
+	url, err := server.CreateDB(context.Background(), migrated)
+	if err != nil {
+		return err
+	}
+	return postgres.MigrateUp(context.Background(), url)
+})
+
+// migratedDatabase is newDatabase for tests that do not check how a schema is made: a copy of migrated, with its cluster ID.
+func migratedDatabase(t testing.TB, cfg postgres.Config) database {
+	t.Helper()
+	err := makeMigrated()
+	var url string
+	if err == nil {
+		url, err = server.CopyDB(context.Background(), fmt.Sprintf("t%d", databases.Add(1)), migrated)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database{url, cfg}
+}
+
 func (d database) Open(t testing.TB) sqlstore.Driver {
 	t.Helper()
 	drv, err := postgres.Open(t.Context(), d.url, d.cfg)
@@ -138,7 +164,7 @@ func (d database) Ended(t testing.TB) {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{}) })
+	storetest.Run(t, func(t testing.TB) storetest.Database { return migratedDatabase(t, postgres.Config{}) })
 }
 
 // deep is a database whose snapshots are all read as those far back are, by a driver
@@ -152,7 +178,7 @@ func (d deep) Open(t testing.TB) sqlstore.Driver {
 }
 
 func TestConformancePollingAndDeep(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) storetest.Database { return deep{newDatabase(t, postgres.Config{Poll: true})} })
+	storetest.Run(t, func(t testing.TB) storetest.Database { return deep{migratedDatabase(t, postgres.Config{Poll: true})} })
 }
 
 func TestCrash(t *testing.T) {

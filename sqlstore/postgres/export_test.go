@@ -146,3 +146,13 @@ func (d *Driver) Occupy(ctx context.Context) (free func(), err error) {
 
 // CheckPrimaries asks all hosts of the URL.
 func (d *Driver) CheckPrimaries(ctx context.Context) { d.checkPrimaries(ctx) }
+
+// MigrateUp makes or updates the schema of a database, without what Open writes into it besides.
+func MigrateUp(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return up(ctx, conn)
+}

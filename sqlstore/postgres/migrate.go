@@ -66,16 +66,21 @@ func (d *Driver) migrateUp(ctx context.Context) error {
 		return d.translate(ctx, err)
 	}
 	defer worker.Close(over)
-	if err := execute(ctx, worker, `CREATE TABLE IF NOT EXISTS schema_migrations (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL)`); err != nil {
-		return d.translate(ctx, err)
-	}
-	if err := migrations.Up("postgres", &migrator{ctx, worker}); err != nil {
+	if err := up(ctx, worker); err != nil {
 		return d.translate(ctx, err)
 	}
 	if err := execute(ctx, worker, qHandRights); err != nil { // the owner's own work goes on without
 		d.cfg.Log.Warn("cannot grant the roles that have rights on the table kv the same rights on tables that migrations added; grant them yourself (docs/postgres.md, Roles and grants)", "error", err)
 	}
 	return nil
+}
+
+// up runs the missing migrations.
+func up(ctx context.Context, c *pgx.Conn) error {
+	if err := execute(ctx, c, `CREATE TABLE IF NOT EXISTS schema_migrations (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL)`); err != nil {
+		return err
+	}
+	return migrations.Up("postgres", &migrator{ctx, c})
 }
 
 // execute runs statements in one go: more than one are one transaction.

@@ -168,15 +168,12 @@ func (s *Server) URL(db string) string {
 
 // CreateDB makes an empty database and returns its URL.
 func (s *Server) CreateDB(ctx context.Context, name string) (string, error) {
-	conn, err := pgx.Connect(ctx, s.URL("postgres"))
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()); err != nil {
-		return "", err
-	}
-	return s.URL(name), nil
+	return s.URL(name), s.exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+}
+
+// CopyDB makes a copy of a database to which there are no connections, and returns its URL.
+func (s *Server) CopyDB(ctx context.Context, name, from string) (string, error) {
+	return s.URL(name), s.exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{from}.Sanitize())
 }
 
 // Log returns the output of the server.
