@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -213,65 +212,6 @@ func largeOvertaken(t *testing.T, db Database) {
 		wantErr(t, err, context.Canceled)
 	}
 	wantBounds(t, d, 0, 3)
-	CheckTable(t, d)
-}
-
-// largeThroughStore has several writers of large values, some of which give up, together with writers of small ones.
-func largeThroughStore(t *testing.T, db Database) {
-	d := db.Open(t)
-	s := serve(t, d, sqlstore.Config{Sealer: NewTestSealer("k")})
-	const writers, writes = 3, 4
-	var writing sync.WaitGroup
-	for w := range writers {
-		writing.Go(func() {
-			op := sqlstore.Op{Verb: sqlstore.Create, Key: key("secrets", "default", fmt.Sprint("large", w))}
-			for i := range writes {
-				op.Value = LargeJSON(w*10+i, sqlstore.LargeValue+w*sqlstore.LargeValue/2)
-				out, err := s.Write(t.Context(), op)
-				if err != nil {
-					t.Errorf("%s: %v", op.Key, err)
-					return
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				stale := op
-				stale.Key.Name, stale.Verb = fmt.Sprintf("stale%d-%d", w, i), sqlstore.Create
-				time.AfterFunc(time.Duration(i)*time.Millisecond, cancel)
-				if _, err := s.Write(ctx, stale); err != nil && !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: %v", stale.Key, err)
-				}
-				if op.Verb == sqlstore.Update {
-					var conflict *sqlstore.ConflictError
-					if _, err := s.Write(t.Context(), op); !errors.As(err, &conflict) {
-						t.Errorf("%s: writing it again gave %v", op.Key, err)
-					}
-				}
-				op.Verb, op.Expect = sqlstore.Update, out.Revisions[0]
-			}
-		})
-		writing.Go(func() {
-			for i := range 30 {
-				if _, err := s.Write(t.Context(), sqlstore.Op{Verb: sqlstore.Create, Key: pod(fmt.Sprintf("small%d-%d", w, i)), Value: []byte("{}")}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	writing.Wait()
-	for w := range writers {
-		row, err := s.Read(t.Context(), key("secrets", "default", fmt.Sprint("large", w)), 0)
-		if want := LargeJSON(w*10+writes-1, sqlstore.LargeValue+w*sqlstore.LargeValue/2); err != nil || !bytes.Equal(row.Value, want) {
-			t.Errorf("large%d has %d bytes, %v; want %d", w, len(row.Value), err, len(want))
-		}
-	}
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
-	log := s.Log(t)
-	contiguous(t, log, 0)
-	table := changes(t, staged{d}, 0)
-	if len(table) < len(log) {
-		t.Fatalf("the sink has %d changes, the table %d", len(log), len(table))
-	}
 	CheckTable(t, d)
 }
 
