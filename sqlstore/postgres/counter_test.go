@@ -32,7 +32,7 @@ func TestCounterIsNotHeldOverTheNetwork(t *testing.T) {
 		out, err := far.Apply(t.Context(), batch, at)
 		answered <- outcome{out, err}
 	}()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		b, err := near.Bounds(t.Context())
 		if err != nil {
 			t.Fatal(err)

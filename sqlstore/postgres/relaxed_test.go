@@ -40,7 +40,7 @@ func TestRelaxedIsFlushed(t *testing.T) {
 	if n, err := db.compatible(t.Context()); n != sqlstore.RelaxedSchema || err != nil {
 		t.Fatalf("behind a relaxed write the oldest schema is %d, %v", n, err)
 	}
-	for end := time.Now().Add(time.Minute); d.RelaxedStats().Unsynced > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); d.RelaxedStats().Unsynced > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a relaxed commit is not flushed")
 		}
@@ -102,7 +102,7 @@ func TestPostgresCrashes(t *testing.T) {
 	t.Logf("%d of 26 writes are there", len(rows))
 	// The server that was there before goes on as the new one does.
 	var out []sqlstore.Outcome
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if out, err = d.Apply(ctx, []sqlstore.Txn{createTxn("next", `"next"`)}, time.Now()); err == nil {
 			break
 		}
