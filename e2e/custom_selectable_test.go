@@ -212,11 +212,11 @@ func listed(t *testing.T, a *api, path string) (names []string) {
 	return names
 }
 
-// seen returns the first events of a watch, as far as they come within a minute: type,
+// seen returns the first events of a watch, as far as they come within two minutes: type,
 // name, and size or color.
 func seen(t *testing.T, a *api, path string, n int) (events []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.s.URL+path, nil)
 	if err != nil {

@@ -87,7 +87,7 @@ func defined(t *testing.T, a *api, crd *apiextensionsv1.CustomResourceDefinition
 // until asks again and again, for a minute at most.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not within a minute: %s", what)
 		}
