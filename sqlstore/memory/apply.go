@@ -109,7 +109,7 @@ func (a *applier) write(op *sqlstore.Op) (*sqlstore.Row, error) {
 	if old != nil {
 		row.Key, row.Created = old.Key, old.Created
 	} else {
-		row.Key = privateKey(op.Key)
+		row.Key = a.ownKey(op.Key)
 	}
 	if op.Verb == sqlstore.Delete {
 		row.Deleted, row.Superseded, row.ExpiresAt = true, row.Revision, time.Time{}

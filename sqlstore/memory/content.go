@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unique"
 
 	"github.com/tidwall/btree"
 
@@ -156,9 +155,31 @@ func copyForCaller(r *sqlstore.Row) sqlstore.Row {
 	return out
 }
 
-// privateKey returns a key that holds on to no other memory, as a part of a request would.
-func privateKey(k sqlstore.Key) sqlstore.Key {
-	return sqlstore.Key{Resource: unique.Make(k.Resource).Value(), Namespace: unique.Make(k.Namespace).Value(), Name: strings.Clone(k.Name)}
+// ownKey returns a key that holds on to no other memory, as a part of a request would. It shares what it can with a live row next to it.
+// Package unique would do that, too, but may wait for a garbage collection, for which all writers would wait.
+func (c *content) ownKey(k sqlstore.Key) sqlstore.Key {
+	var own sqlstore.Key
+	look := func(r *sqlstore.Row) bool {
+		if r.Key.Resource == k.Resource {
+			own.Resource = r.Key.Resource
+			if r.Key.Namespace == k.Namespace {
+				own.Namespace = r.Key.Namespace
+			}
+		}
+		return false
+	}
+	pivot := &sqlstore.Row{Key: k}
+	if c.live.Ascend(pivot, look); own.Resource == "" || own.Namespace != k.Namespace {
+		c.live.Descend(pivot, look)
+	}
+	if own.Resource == "" {
+		own.Resource = strings.Clone(k.Resource)
+	}
+	if own.Namespace == "" {
+		own.Namespace = strings.Clone(k.Namespace)
+	}
+	own.Name = strings.Clone(k.Name)
+	return own
 }
 
 // micros returns a time as databases keep it.

@@ -40,7 +40,7 @@ func (d *Driver) Load(ctx context.Context, from sqlstore.Content) error {
 				return err
 			}
 			next.keep(&sqlstore.Row{
-				Key: privateKey(row.Key), Revision: row.Revision, Created: row.Created, Superseded: row.Superseded, Deleted: row.Deleted,
+				Key: next.ownKey(row.Key), Revision: row.Revision, Created: row.Created, Superseded: row.Superseded, Deleted: row.Deleted,
 				Value: bytes.Clone(row.Value), ExpiresAt: micros(row.ExpiresAt), WrittenAt: micros(row.WrittenAt),
 			})
 		}
