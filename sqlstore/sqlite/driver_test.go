@@ -81,10 +81,11 @@ func (f deep) Open(t testing.TB) sqlstore.Driver {
 	return d
 }
 
+// TestConformanceOfDeepSnapshots runs the groups that read snapshots.
 func TestConformanceOfDeepSnapshots(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Database {
 		return deep{file{path: filepath.Join(t.TempDir(), "test.db")}}
-	})
+	}, "Read", "Past", "Trim", "Several", "Faults", "Sealed", "Damage", "Model")
 }
 
 func TestCrash(t *testing.T) {
