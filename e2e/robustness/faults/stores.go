@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -96,6 +97,9 @@ func stores() []Fault {
 					data[e.rand.IntN(len(data))] ^= byte(1 + e.rand.IntN(255))
 				}
 				err = os.WriteFile(e.c.CacheFile(i), data, 0o600)
+			}
+			if errors.Is(err, fs.ErrNotExist) { // a server writes none after its database was replaced
+				o.what, err = o.what+", which it has not written", nil
 			}
 			if o.err = err; o.err == nil {
 				o.err = e.again(i)
