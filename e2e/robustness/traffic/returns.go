@@ -75,24 +75,6 @@ func (c *client) place(ctx context.Context, path, body string, i int) (code int,
 	return c.send(ctx, c.next(), http.MethodPost, path, plainJSON, fmt.Sprintf(body, fmt.Sprintf("place-%d", i)))
 }
 
-// fills makes one of the objects, for which there is a place. If an attempt without an answer has made it, the quota may be full.
-func (c *client) fills(ctx context.Context, path, body string, i int) bool {
-	return c.persist(ctx, http.MethodPost+" "+path, func(ctx context.Context, server int) (code int, done bool) {
-		name := fmt.Sprintf("place-%d", i)
-		code, _, err := c.send(ctx, server, http.MethodPost, path, plainJSON, fmt.Sprintf(body, name))
-		switch {
-		case err != nil:
-			return 0, false
-		case code == http.StatusCreated || code == http.StatusConflict:
-			return code, true
-		case code == http.StatusForbidden:
-			found, _, err := c.send(ctx, server, http.MethodGet, path+"/"+name, "", "")
-			return code, err == nil && found == http.StatusOK
-		}
-		return code, false
-	})
-}
-
 // clears deletes all objects of a kind, and waits until the quota says so, if it knows of a deletion: an earlier write that was not done,
 // or not answered, may be counted until then.
 func (c *client) clears(ctx context.Context, name, path string) bool {
