@@ -96,6 +96,7 @@ func TestRobustness(t *testing.T) {
 					judged[name] += n
 				}
 				made.Judged = judged
+				t.Logf("after run %d, nothing was held against %v", runs+1, unjudged())
 			}
 			if names := unjudged(); len(names) > 0 {
 				t.Errorf("in %d runs, nothing was held against %v; not judged in the last: %v", maxRuns, names, made.Open)
