@@ -30,7 +30,7 @@ func callFor(r *kinds.Resource, rawQuery string) (*Call, bool) {
 		return nil, false
 	}
 	return &Call{
-		Request: answers.Request{Resource: r, R: httptest.NewRequest(http.MethodGet, "/", nil)},
+		Request: answers.Request{Resource: r, Scope: &request.Scope{}, R: httptest.NewRequest(http.MethodGet, "/", nil)},
 		Info:    &request.Info{IsResource: true, Verb: "list", Group: r.Group, Version: r.Version, Resource: r.Plural, Namespace: "ns", Query: query},
 	}, true
 }

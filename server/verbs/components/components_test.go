@@ -80,7 +80,7 @@ func TestNegotiate(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/api/v1/componentstatuses?"+tt.query, nil)
 		r.Header.Set("Accept", tt.accept)
-		_, err := negotiate(&verbs.Handler{}, &verbs.Call{Request: answers.Request{R: r, Resource: &kinds.Resource{}}, Info: &request.Info{Name: tt.name, Query: r.URL.Query()}})
+		_, err := negotiate(&verbs.Handler{}, &verbs.Call{Request: answers.Request{R: r, Scope: &request.Scope{}, Resource: &kinds.Resource{}}, Info: &request.Info{Name: tt.name, Query: r.URL.Query()}})
 		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
 			t.Errorf("%s?%s (%s): %s", tt.name, tt.query, tt.accept, got)
 		}
