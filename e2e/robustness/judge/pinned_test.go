@@ -106,9 +106,15 @@ func init() {
 		r.Moments = append(r.Moments, &history.Moment{Of: 40 * s, Revision: revision, At: 42 * s})
 	}
 	for name, c := range map[string]lifecycleCase{
-		"a moment":                              {func(r *history.Round) { moment(r, 26) }, ""},
-		"a moment without what was before":      {func(r *history.Round) { moment(r, 25) }, "exact: revision 25 is named for 40s, and 26 had been seen"},
-		"a moment with what comes after":        {func(r *history.Round) { moment(r, 27) }, "exact: revision 27 is named for 40s, and a write"},
+		"a moment":                         {func(r *history.Round) { moment(r, 26) }, ""},
+		"a moment without what was before": {func(r *history.Round) { moment(r, 25) }, "exact: revision 25 is named for 40s, and 26 had been seen"},
+		"a moment with what comes after":   {func(r *history.Round) { moment(r, 27) }, "exact: revision 27 is named for 40s, and a write"},
+		"a moment of a write that waited for those of another server": {func(r *history.Round) {
+			moment(r, 27)
+			o := r.Ops[len(r.Ops)-1]
+			o.Call, o.Return = 40*s, 46*s
+			r.Ops[len(r.Ops)-2].Call, r.Ops[len(r.Ops)-2].Return = 45*s, 45*s+ms
+		}, ""},
 		"a moment of a clock that was wrong":    {func(r *history.Round) { moment(r, 27); fault(r, history.Fault{Clock: true, Stamps: true}) }, ""},
 		"a moment of a database that went back": {func(r *history.Round) { moment(r, 27); goesOn(r, 28) }, ""},
 		"a status that replaces what it names": {func(r *history.Round) {

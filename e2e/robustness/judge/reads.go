@@ -79,10 +79,30 @@ func (j *judge) moments() {
 		if seen := j.seenBefore(m.Of - wholeSecond - clocksDiffer); seen > m.Revision {
 			j.violate("exact", []string{m.String(), j.whoSaw(seen)}, "revision %d is named for %s, and %d had been seen before", m.Revision, m.Of.Round(time.Millisecond), seen)
 		}
-		if after := m.Of + clocksDiffer; j.tooNew(m.Revision, after) {
+		if after := j.committedOf(m); j.tooNew(m.Revision, after) {
 			j.violate("exact", append([]string{m.String()}, opLines(j.writeAfter(m.Revision, after))...), "revision %d is named for %s, and a write with a lower revision, or that one, began afterwards", m.Revision, m.Of.Round(time.Millisecond))
 		}
 	}
+}
+
+// committedOf returns when the revision that a server names for a time may have been committed. One of several servers waits for the
+// others' commits after it has read its clock, so the revision may have the time and be above writes that began later.
+func (j *judge) committedOf(m *history.Moment) time.Duration {
+	after := m.Of + clocksDiffer
+	for _, p := range j.parts {
+		for _, all := range p.keys {
+			for _, v := range all {
+				switch {
+				case v.revision != m.Revision:
+				case v.op == nil: // a server's own write
+					return m.At
+				case v.op.Call <= after:
+					return max(after, v.op.Return)
+				}
+			}
+		}
+	}
+	return after
 }
 
 // version returns the version of an object at a revision at which a read shows it. Not known: that is between parts of the log, or
