@@ -178,7 +178,7 @@ func (s *Store) admit(w *write) error {
 	return nil
 }
 
-// stage has the driver write large values ahead of the commit. What is staged weighs nothing in a batch. Errors: those of ctx.
+// stage has the driver write large values ahead of the commit. Staged values do not count toward the size of a batch. Errors: those of ctx.
 func (s *Store) stage(ctx context.Context, w *write) error {
 	if w.size < LargeValue {
 		return nil

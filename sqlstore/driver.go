@@ -55,7 +55,7 @@ type Writer interface {
 
 	// Stage writes the large values of ops ahead of Apply, if Apply would keep other writers waiting for them, in short
 	// transactions that other batches come between, and sets Staged of each such Op. It waits while other staged values take too
-	// much room. It writes nothing for an Op whose condition does not hold. Apply writes what is not staged, for whatever reason.
+	// much room. It writes nothing for an Op whose condition does not hold. Apply writes the values that were not staged, for whatever reason.
 	// Several goroutines may call Stage and Unstage, also during Apply. Errors: those of ctx; then nothing is staged.
 	Stage(ctx context.Context, ops []Op) error
 

@@ -59,7 +59,7 @@ var largeTests = map[string]func(*testing.T, Database){
 	"expired":                largeExpired,
 }
 
-// sizes are sizes of values on both sides of what is large.
+// sizes are sizes of values below and above LargeValue.
 var sizes = []int{0, 100, sqlstore.LargeValue - 1, sqlstore.LargeValue, sqlstore.LargeValue + 1, 2*sqlstore.LargeValue + 12345}
 
 // largeHistory writes the same random values to drivers, all of them to a few keys.

@@ -68,7 +68,7 @@ func (o object) text(path ...string) string {
 	return text
 }
 
-// inspect reads an object that only this client writes at one of the servers, and records what is wrong with it.
+// inspect reads an object, which no other client writes, at one of the servers, and records each fault of the answer.
 func (c *client) inspect(ctx context.Context, property, what, path string, wrong func(object) string) {
 	check := &history.Check{Property: property, What: what, Server: c.next(), Call: c.rec.Now()}
 	code, answer, err := c.send(ctx, check.Server, http.MethodGet, path, "", "")

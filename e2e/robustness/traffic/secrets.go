@@ -147,7 +147,7 @@ func (c *client) shows(s *sealed, server int, call time.Duration, what, text str
 	}
 	if check.Wrong != "" {
 		for _, text := range append(wanted, "but it shows", text) {
-			plain, _ := base64.StdEncoding.DecodeString(text) // what is not base64 is shown as nothing
+			plain, _ := base64.StdEncoding.DecodeString(text) // text that is not base64 is shown as empty
 			check.Seen = append(check.Seen, fmt.Sprintf("%s %q", text, plain))
 		}
 	}
