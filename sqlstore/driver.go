@@ -129,6 +129,9 @@ type History interface {
 	// cursor, in the order of keys and revisions, packed or not; fewer once their values have ChangesBytes. No rows means that none is left.
 	// Errors: CorruptError of a pack, whose Key and Revision are the cursor to continue from.
 	Older(ctx context.Context, upTo int64, after Cursor, limit int) ([]Row, error)
+	// AllEnded returns rows as Older does, of all that ended, also of those below the floor of their resource that are
+	// not deleted yet. Errors: as Older; errors.ErrUnsupported: as ReplaceEnded.
+	AllEnded(ctx context.Context, after Cursor, limit int) ([]Row, error)
 
 	// Floors returns how far back the log and snapshots reach.
 	Floors(ctx context.Context) (Floors, error)

@@ -34,6 +34,11 @@ func (Simple) Rewinds() Rewinds { return Rewinds{} }
 // RewindNotices implements Log.
 func (Simple) RewindNotices() <-chan struct{} { return nil }
 
+// AllEnded implements History.
+func (Simple) AllEnded(context.Context, Cursor, int) ([]Row, error) {
+	return nil, fmt.Errorf("reading all history: %w", errors.ErrUnsupported)
+}
+
 // ReplaceEnded implements History.
 func (Simple) ReplaceEnded(context.Context, []Row) (int, error) {
 	return 0, fmt.Errorf("storing the past in another form: %w", errors.ErrUnsupported)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 
 	"github.com/jackc/pgx/v5"
@@ -168,10 +169,20 @@ func nextKey(ctx context.Context, tx pgx.Tx, sql string, k sqlstore.Key) (key sq
 }
 
 // Older implements sqlstore.Driver.
-func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
+func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, limit int) ([]sqlstore.Row, error) {
+	return d.ended(ctx, func(f sqlstore.Floors) sqlstore.Floors { return f }, upTo, after, limit)
+}
+
+// AllEnded implements sqlstore.Driver.
+func (d *Driver) AllEnded(ctx context.Context, after sqlstore.Cursor, limit int) ([]sqlstore.Row, error) {
+	return d.ended(ctx, func(sqlstore.Floors) sqlstore.Floors { return sqlstore.Floors{} }, math.MaxInt64, after, limit)
+}
+
+func (d *Driver) ended(ctx context.Context, above func(sqlstore.Floors) sqlstore.Floors, upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	err = d.reading(ctx, func(tx pgx.Tx, _ sqlstore.Bounds, f sqlstore.Floors) (err error) {
+		f = above(f)
 		rows, err = pack.Older(ctx, history{tx}, f, upTo, after, limit)
 		return err
 	})

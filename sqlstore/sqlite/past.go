@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/pack"
@@ -175,7 +176,17 @@ func nextKey(c *conn, query string, args ...any) (key sqlstore.Key, found bool, 
 }
 
 // Older implements sqlstore.Driver.
-func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
+func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, limit int) ([]sqlstore.Row, error) {
+	return d.ended(ctx, floors, upTo, after, limit)
+}
+
+// AllEnded implements sqlstore.Driver.
+func (d *Driver) AllEnded(ctx context.Context, after sqlstore.Cursor, limit int) ([]sqlstore.Row, error) {
+	none := func(*conn, sqlstore.Bounds) (sqlstore.Floors, error) { return sqlstore.Floors{}, nil }
+	return d.ended(ctx, none, math.MaxInt64, after, limit)
+}
+
+func (d *Driver) ended(ctx context.Context, floors func(*conn, sqlstore.Bounds) (sqlstore.Floors, error), upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		f, err := floors(c, b)
 		if err == nil {

@@ -45,6 +45,7 @@ var pastTests = map[string]func(*testing.T, Database){
 	"large values":                largePast,
 	"encrypted anew":              resealedPast,
 	"encrypted while packed":      resealedWhilePacked,
+	"encrypted below floors":      resealedBelowFloors,
 	"names in several groups":     groupsOfPast,
 	"what expires":                expiredPast,
 	"many seconds":                manySeconds,

@@ -228,6 +228,54 @@ func resealedWhilePacked(t *testing.T, db Database) {
 	}
 }
 
+// resealedBelowFloors encrypts with another key what is below the floors and still stored: rows that no process has packed
+// or deleted yet, and a part of a pack.
+func resealedBelowFloors(t *testing.T, db Database) {
+	d, keys := db.Open(t), NewTestSealer("old")
+	if !restates(t, d) {
+		return
+	}
+	k, last := secret("a"), int64(0)
+	write := func() {
+		stored, err := keys.Seal(t.Context(), k, fmt.Appendf(nil, `{"%s":%d}`, loot, last))
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case last == 0:
+			last = must(t, d, create(k, string(stored)))
+		default:
+			last = must(t, d, update(k, last, string(stored)))
+		}
+	}
+	for range 5 {
+		write()
+	}
+	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
+	packAll(t, d, 64)
+	within := last - 2
+	for range 5 {
+		write()
+	}
+	keys.SetKeys("new", "old")
+	for i, floor := range []int64{within, last} {
+		retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": floor}}, d)
+		job := upkeep.Rewrite{Resources: []string{k.Resource}, Keys: keys, Form: asStored}
+		if done, err := job.Run(t.Context(), d); err != nil || done.PastLeft != 0 {
+			t.Fatalf("rewriting gave %+v, %v", done, err)
+		}
+		rows, err := d.AllEnded(t.Context(), sqlstore.Cursor{}, 100)
+		if want := 10 + i; err != nil || len(rows) != want { // each run has replaced the live row
+			t.Fatalf("%d rows have ended, %v; want %d", len(rows), err, want)
+		}
+		for _, row := range rows {
+			if _, stale, err := keys.Open(t.Context(), k, row.Value); err != nil || stale {
+				t.Errorf("with the floor at %d, revision %d has an old key (%v)", floor, row.Revision, err)
+			}
+		}
+		keys.SetKeys("newest", "new", "old")
+	}
+}
+
 // wantStates reads all past states with keys.
 func wantStates(t *testing.T, d sqlstore.Driver, keys *TestSealer, states map[sqlstore.Key][]string) {
 	t.Helper()

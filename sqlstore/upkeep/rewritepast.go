@@ -12,8 +12,8 @@ import (
 // pastPage is the number of past states that are read at once: as many as one pack may have, and the same again.
 const pastPage = 256
 
-// past encrypts the history like new rows. It does not change the form of the objects. It skips resources
-// that are not, and never were, encrypted.
+// past encrypts the history like new rows, including rows below the floors that are not deleted yet. It does not change
+// the form of the objects. It skips resources that are not, and never were, encrypted.
 func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
 	if resource != "" && !r.Keys.Covers(resource) {
 		return nil
@@ -21,13 +21,9 @@ func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, 
 	if _, err := d.ReplaceEnded(ctx, nil); errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
-	b, err := d.Bounds(ctx)
-	if err != nil {
-		return err
-	}
 	after := sqlstore.Cursor{Key: sqlstore.Key{Resource: resource}}
 	for {
-		rows, err := d.Older(ctx, b.Head, after, pastPage)
+		rows, err := d.AllEnded(ctx, after, pastPage)
 		var corrupt *sqlstore.CorruptError
 		if errors.As(err, &corrupt) && behind(corrupt, after) {
 			done.PastLeft++
