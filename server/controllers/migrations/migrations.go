@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -26,8 +27,9 @@ import (
 
 const (
 	// Storage is the storage of StorageVersionMigrations.
-	Storage = "storageversionmigrations.storagemigration.k8s.io"
-	path    = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
+	Storage = plural + "." + group
+	group   = "storagemigration.k8s.io"
+	plural  = "storageversionmigrations"
 	// Switch is the name of this controller in --controllers, its agent, and the name of its queue.
 	Switch = "storage-version-migrator-controller"
 )
@@ -162,6 +164,9 @@ func (m *Controller) home(migration *storagemigrationv1alpha1.StorageVersionMigr
 	}
 	of := migration.Spec.Resource
 	r := m.Catalogue.Lookup(of.Group, of.Version, of.Resource)
+	if of.Version == "" { // created in v1beta1, which names none
+		r = m.served(of.Group, of.Resource)
+	}
 	switch {
 	case r == nil || r.Off:
 		return nil, &migrationFailure{notThere}
@@ -173,6 +178,16 @@ func (m *Controller) home(migration *storagemigrationv1alpha1.StorageVersionMigr
 		return nil, &migrationFailure{notThere}
 	}
 	return home, nil
+}
+
+// served returns a resource in the first version of its group that serves it; nil: none does.
+func (m *Controller) served(group, plural string) *kinds.Resource {
+	for _, version := range m.Catalogue.Versions(group) {
+		if r := m.Catalogue.Lookup(group, version, plural); r != nil && !r.Off {
+			return r
+		}
+	}
+	return nil
 }
 
 // pass goes through the objects of a resource once. It returns how many were not in their newest form.
@@ -212,13 +227,12 @@ func (m *Controller) gone(migration *storagemigrationv1alpha1.StorageVersionMigr
 // setStatus updates the status of a migration, and retries after a conflict. If it succeeds, migration
 // is the stored object.
 func (m *Controller) setStatus(ctx context.Context, migration *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
-	path := path + "/" + url.PathEscape(migration.Name)
 	for tries := 1; ; tries++ {
 		change(&migration.Status)
 		var now storagemigrationv1alpha1.StorageVersionMigration
-		err := m.API.Call(ctx, Switch, http.MethodPut, path+"/status", reconcile.JSON, migration, &now)
+		err := m.call(ctx, http.MethodPut, "/status", migration, &now)
 		if apierrors.IsConflict(err) && tries < migrationPasses {
-			if err = m.API.Call(ctx, Switch, http.MethodGet, path, "", nil, &now); err == nil {
+			if err = m.call(ctx, http.MethodGet, "", migration, &now); err == nil {
 				if now.UID != migration.UID || finished(&now) {
 					return errMigrationGone
 				}
@@ -235,6 +249,40 @@ func (m *Controller) setStatus(ctx context.Context, migration *storagemigrationv
 		*migration = now
 		return nil
 	}
+}
+
+// call reads a migration, or writes it, in the version in which the release serves it. into is the answer.
+func (m *Controller) call(ctx context.Context, method, subresource string, migration, into *storagemigrationv1alpha1.StorageVersionMigration) error {
+	r := m.served(group, plural)
+	if r == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: plural}, migration.Name)
+	}
+	convert := func(by func(kinds.Object) (kinds.Object, error), obj kinds.Object) (kinds.Object, error) {
+		if by == nil { // the stored version
+			return obj, nil
+		}
+		return by(obj)
+	}
+	var body any
+	contentType := ""
+	if method != http.MethodGet {
+		served, err := convert(r.FromStorage, migration)
+		if err != nil {
+			return err
+		}
+		body, contentType = served, reconcile.JSON
+	}
+	answer := r.New()
+	path := "/apis/" + group + "/" + r.Version + "/" + plural + "/" + url.PathEscape(migration.Name) + subresource
+	if err := m.API.Call(ctx, Switch, method, path, contentType, body, answer); err != nil {
+		return err
+	}
+	stored, err := convert(r.ToStorage, answer)
+	if err != nil {
+		return err
+	}
+	*into = *stored.(*storagemigrationv1alpha1.StorageVersionMigration)
+	return nil
 }
 
 // conditionOf adds a condition that is true to a status that lacks it. A finished migration is no longer

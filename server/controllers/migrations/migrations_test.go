@@ -17,6 +17,8 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
+
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/controllers/controllertest"
 	"github.com/rowlock/rowlock/server/controllers/migrations"
@@ -41,10 +43,14 @@ type migrating struct {
 }
 
 func newMigrating(t *testing.T, keys sqlstore.Sealer) *migrating {
+	return newMigratingIn(t, keys, "--runtime-config=storagemigration.k8s.io/v1alpha1", "--feature-gates=StorageVersionMigrator=true")
+}
+
+func newMigratingIn(t *testing.T, keys sqlstore.Sealer, flags ...string) *migrating {
 	m := &migrating{t: t, memory: storetest.NewMemory()}
 	cfg := sqlstore.Config{Sealer: keys}
 	m.Server = servertest.Start(t,
-		servertest.Complete(t, "--runtime-config=storagemigration.k8s.io/v1alpha1", "--feature-gates=StorageVersionMigrator=true"),
+		servertest.Complete(t, flags...),
 		servertest.On(m.memory.Again(), cfg), func(c *server.Config) {
 			c.Controllers.Runs = func(name string) bool { return name == "customresourcedefinitions" }
 			m.work.Catalogue = c.Catalogue
@@ -491,5 +497,56 @@ func TestMigrationByOthers(t *testing.T) {
 	}
 	if row := m.row("things.example.com", "default", "t"); !strings.Contains(string(row.Value), `"apiVersion":"example.com/v2","kind"`) {
 		t.Errorf("the custom object is stored as %s", row.Value)
+	}
+}
+
+// TestMigrationsInV1beta1: releases that serve migrations in v1beta1, which name no version of their resource, do them and
+// report in that version.
+func TestMigrationsInV1beta1(t *testing.T) {
+	const path = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"
+	for _, release := range []string{"1.35", "1.36"} {
+		t.Run(release, func(t *testing.T) {
+			keys := storetest.NewTestSealer("one")
+			m := newMigratingIn(t, keys, "--emulated-version="+release, "--runtime-config=storagemigration.k8s.io/v1beta1", "--feature-gates=StorageVersionMigrator=true")
+			m.work.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+			m.Must("POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"},"data":{"k":"djEyMw=="}}`)
+			m.define("v1", "")
+			m.Must("POST", "/apis/example.com/v1/namespaces/default/things", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"text":"b"}}`)
+			m.define("v2", "")
+			keys.SetKeys("two", "one")
+			m.start()
+			for name, c := range map[string]struct{ resource, want string }{
+				"secrets": {`{"resource":"secrets"}`, "Running=False StorageVersionMigrationInProgress, Succeeded=True StorageVersionMigrationSucceeded"},
+				"things":  {`{"group":"example.com","resource":"things"}`, "Running=False StorageVersionMigrationInProgress, Succeeded=True StorageVersionMigrationSucceeded"},
+				"unknown": {`{"group":"example.com","resource":"others"}`, "Failed=True StorageVersionMigrationFailed resource does not exist in discovery"},
+			} {
+				m.Must("POST", path, `{"metadata":{"name":"`+name+`"},"spec":{"resource":`+c.resource+`}}`)
+				var got storagemigrationv1beta1.StorageVersionMigration
+				servertest.Eventually(t, func() bool {
+					got = storagemigrationv1beta1.StorageVersionMigration{}
+					if err := json.Unmarshal(m.Must("GET", path+"/"+name, ""), &got); err != nil {
+						t.Fatal(err)
+					}
+					last := len(got.Status.Conditions) - 1
+					return last >= 0 && got.Status.Conditions[last].Type != string(storagemigrationv1beta1.MigrationRunning)
+				})
+				var parts []string
+				for _, c := range got.Status.Conditions {
+					if c.LastTransitionTime.IsZero() {
+						t.Errorf("%s: the condition %s has no time", name, c.Type)
+					}
+					parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s=%s %s %s", c.Type, c.Status, c.Reason, c.Message)))
+				}
+				if text := strings.Join(parts, ", "); text != c.want {
+					t.Errorf("%s: %s", name, text)
+				}
+			}
+			if _, key, _, _ := sqlstore.SealedBy(m.row("secrets", "default", "s").Value); key != "two" {
+				t.Errorf("the Secret is encrypted with the key %q", key)
+			}
+			if row := m.row("things.example.com", "default", "a"); !strings.Contains(string(row.Value), `"apiVersion":"example.com/v2"`) {
+				t.Errorf("the custom resource is stored as %s", row.Value)
+			}
+		})
 	}
 }
