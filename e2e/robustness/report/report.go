@@ -212,12 +212,25 @@ func (r *Run) Summary() string {
 	for _, name := range slices.Sorted(maps.Keys(r.NotMade)) {
 		fmt.Fprintf(&b, "not made: %d faults %s\n", r.NotMade[name], name)
 	}
+	if names := r.unjudged(); len(names) > 0 {
+		fmt.Fprintf(&b, "nothing was held against: %s\n", strings.Join(names, ", "))
+	}
 	if len(r.Violations) == 0 {
 		b.WriteString("no violation\n")
 	} else {
 		fmt.Fprintf(&b, "%d violations\n", len(r.Violations))
 	}
 	return b.String()
+}
+
+// unjudged returns the properties that no record was held against: a run without violations says nothing about them.
+func (r *Run) unjudged() (names []string) {
+	for _, p := range r.properties() {
+		if p.N == 0 {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // NotProven are the limits of a run without a violation.

@@ -61,6 +61,9 @@ func TestReport(t *testing.T) {
 			t.Errorf("the page loads something: %q", outside)
 		}
 	}
+	if all := r.Summary(); !strings.Contains(all, "\nnothing was held against: revisions, compaction,") || strings.Contains(all, " reads,") {
+		t.Error(all)
+	}
 	if !strings.Contains(r.Summary(), "1 violations") || !strings.Contains(r.Summary(), stalled+"\n") || !strings.Contains(r.Summary(), "not made: 1 faults descriptors: no such file") {
 		t.Error(r.Summary())
 	}
