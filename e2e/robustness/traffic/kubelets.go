@@ -53,7 +53,7 @@ func (c *client) kubelet(ctx context.Context, admin *client, name string, turn i
 	other := node(http.MethodGet, "/secrets/"+name, "")
 	other.as += "-2"
 	member := node(http.MethodGet, "/secrets/"+name, "")
-	member.groups = nil
+	member.groups = []string{"kubelets"} // without any, constrained impersonation may add that of nodes
 	uses := []use{node(http.MethodGet, "/secrets/"+name, ""), node(http.MethodGet, "/secrets?fieldSelector=metadata.name%3D"+name, ""), node(http.MethodGet, "/configmaps/"+name, "")}
 	nevers := []use{other, member, node(http.MethodGet, "/secrets?limit=1", ""), node(http.MethodGet, "/pods?limit=1", ""), node(http.MethodDelete, "/secrets/"+name+"?dryRun=All", ""),
 		node(http.MethodGet, "/secrets/"+name+"-other", ""), node(http.MethodGet, "/secrets/"+name+"-none", ""), node(http.MethodGet, "/configmaps/"+name+"-other", "")}
