@@ -3,15 +3,13 @@
 //
 // It holds only what finds the objects, and decides nothing: the caller reads the objects themselves to learn
 // whether an owner exists. It omits objects that have no owners and no dependents. A dependent with one owner
-// takes less than a hundred bytes, whatever its size; and a change takes time in proportion to the references
-// of its object, and to its dependents if these are reported.
+// takes 48 bytes and a slot of the index, whatever its size; and a change takes time in proportion to the
+// references of its object, and to its dependents if these are reported.
 //
 // A Graph is not safe for concurrent use.
 package graph
 
 import (
-	"bytes"
-	"slices"
 	"unique"
 	"unsafe"
 )
@@ -72,22 +70,23 @@ const (
 	seen
 )
 
-// node is an object. Most have an owner and no dependents, so it has 48 bytes.
+// node is an object. Most have one owner and no dependents, so it has 48 bytes, and one of its edges.
 type node struct {
 	id        ID
 	name      *byte
 	namespace unique.Handle[string]
 	length    uint32 // of the name
-	owners    uint32 // its first edge to an owner
-	owning    uint32 // the entry for its dependents; 0 without dependents
 	place     uint32 // kind<<8 | flags
+	edge      edge   // one of those to its owners, unless its owner is 0
+	rest      uint32 // the entry for its other edges; 0 without any
 }
 
-// owning is the dependents of a node.
-type owning struct {
-	first    uint32 // edge from a dependent
+// rest is the dependents of a node, and its other owners.
+type rest struct {
+	first    uint32 // link to an edge from a dependent
 	owned    uint32 // how many edges there are from dependents that it can own
 	blocking uint32
+	owners   uint32 // number of its first further edge
 }
 
 func (n *node) has(flag uint8) bool { return uint8(n.place)&flag != 0 }
@@ -95,6 +94,9 @@ func (n *node) set(flag uint8)      { n.place |= uint32(flag) }
 func (n *node) clear(flag uint8)    { n.place &^= uint32(flag) }
 func (n *node) kind() uint32        { return n.place >> 8 }
 func (n *node) state() State        { return State(n.place) & (Foreground | Orphaning) }
+
+// used reports whether an object has references or waits; the graph has no others.
+func (n *node) used() bool { return n.edge.owner != 0 || n.rest != 0 || n.state() != 0 }
 
 func (n *node) locate(p *Place) {
 	n.name, n.length = unsafe.StringData(p.Name), uint32(len(p.Name))
@@ -105,29 +107,20 @@ func (n *node) where() Place {
 	return Place{Kind: n.kind(), Namespace: n.namespace, Name: unsafe.String(n.name, n.length)}
 }
 
-// edge is a reference. Those of a dependent are a list in the order of their owners' IDs; those to an owner
-// are an unordered list.
-type edge struct {
-	owner, dependent uint32
-	more             uint32 // of the dependent
-	before, after    uint32 // of the owner
-	blocks           bool
-	valid            bool // the owner can own the dependent, by their namespaces as far as they are known
-}
-
 // Graph is the graph of all owners and dependents.
 type Graph struct {
-	nodes  arena[node]
-	edges  arena[edge]
-	owning arena[owning]
-	byID   index
+	nodes   arena[node]
+	further arena[further]
+	rest    arena[rest]
+	edges   int
+	byID    index
 }
 
 // New makes an empty graph.
-func New() *Graph { return &Graph{byID: newIndex()} }
+func New() *Graph { return &Graph{} }
 
 // Len returns how many objects and references there are.
-func (g *Graph) Len() (nodes, edges int) { return g.nodes.len(), g.edges.len() }
+func (g *Graph) Len() (nodes, edges int) { return g.nodes.len(), g.edges }
 
 // Find returns the node of an object.
 func (g *Graph) Find(id ID) (Node, bool) {
@@ -143,11 +136,27 @@ func (g *Graph) Find(id ID) (Node, bool) {
 }
 
 // ownedBy returns the state of the dependents of a node.
-func (g *Graph) ownedBy(n *node) owning {
-	if n.owning == 0 {
-		return owning{}
+func (g *Graph) ownedBy(n *node) rest {
+	if n.rest == 0 {
+		return rest{}
 	}
-	return *g.owning.at(n.owning)
+	return *g.rest.at(n.rest)
+}
+
+// restOf returns the entry for the other edges of a node, and makes it if necessary.
+func (g *Graph) restOf(n *node) *rest {
+	if n.rest == 0 {
+		n.rest = g.rest.take()
+	}
+	return g.rest.at(n.rest)
+}
+
+// release gives the entry for the other edges of a node back if there are none.
+func (g *Graph) release(n *node) {
+	if n.rest != 0 && *g.rest.at(n.rest) == (rest{}) {
+		g.rest.give(n.rest)
+		n.rest = 0
+	}
 }
 
 // Set takes the present state of an object, and calls look with each object, including this one, that must be
@@ -204,12 +213,11 @@ func (g *Graph) locate(i uint32, p *Place, look func(WorkItem)) {
 	n := g.nodes.at(i)
 	same := n.has(located) && n.namespace == p.Namespace
 	n.locate(p)
-	for e := g.ownedBy(n).first; e != 0 && !same; e = g.edges.at(e).after {
-		edge := g.edges.at(e)
-		if valid := g.valid(n, edge.dependent); valid != edge.valid {
-			g.count(edge, -1, look)
-			edge.valid = valid
-			g.count(edge, 1, look)
+	for l := g.ownedBy(n).first; l != 0 && !same; l = g.edge(l).after {
+		if e := g.edge(l); g.owns(n, g.dependent(l)) != e.has(valid) {
+			g.count(l, -1, look)
+			e.owner ^= valid
+			g.count(l, 1, look)
 		}
 	}
 }
@@ -217,27 +225,10 @@ func (g *Graph) locate(i uint32, p *Place, look func(WorkItem)) {
 // cluster is the namespace of objects that are in none.
 var cluster = unique.Make("")
 
-// valid reports whether an owner can own a dependent with a known place: a cluster-scoped one owns any, one
+// owns reports whether an owner can own a dependent with a known place: a cluster-scoped one owns any, one
 // in a namespace those of that namespace. An unknown one may be anywhere.
-func (g *Graph) valid(owner *node, dependent uint32) bool {
+func (g *Graph) owns(owner *node, dependent uint32) bool {
 	return !owner.has(located) || owner.namespace == cluster || owner.namespace == g.nodes.at(dependent).namespace
-}
-
-// count counts an edge at its owner, or stops counting it, for which the owner may be waiting.
-func (g *Graph) count(e *edge, by int, look func(WorkItem)) {
-	if !e.valid {
-		return
-	}
-	n := g.nodes.at(e.owner)
-	of := g.owning.at(n.owning)
-	of.owned += uint32(by)
-	blocks := e.blocks && e.owner != e.dependent
-	if blocks {
-		of.blocking += uint32(by)
-	}
-	if by < 0 && (of.owned == 0 && n.state()&Orphaning != 0 || blocks && of.blocking == 0 && n.state()&Foreground != 0) {
-		look(WorkItem{n.id, n.namespace})
-	}
 }
 
 // Dependents calls fn with the dependents of an object that it can own until fn returns false.
@@ -246,128 +237,17 @@ func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
 	if i == 0 {
 		return
 	}
-	for e := g.ownedBy(g.nodes.at(i)).first; e != 0; e = g.edges.at(e).after {
-		if d := g.nodes.at(g.edges.at(e).dependent); g.edges.at(e).valid && !fn(d.id, d.state()) {
+	for l := g.ownedBy(g.nodes.at(i)).first; l != 0; l = g.edge(l).after {
+		if d := g.nodes.at(g.dependent(l)); g.edge(l).has(valid) && !fn(d.id, d.state()) {
 			return
 		}
 	}
 }
 
 func (g *Graph) reportDependents(n *node, look func(WorkItem)) {
-	for e := g.ownedBy(n).first; e != 0; e = g.edges.at(e).after {
-		d := g.nodes.at(g.edges.at(e).dependent)
+	for l := g.ownedBy(n).first; l != 0; l = g.edge(l).after {
+		d := g.nodes.at(g.dependent(l))
 		look(WorkItem{d.id, d.namespace})
-	}
-}
-
-// refer puts references in the place of those that a node has.
-func (g *Graph) refer(i uint32, refs []Ref, look func(WorkItem)) (changed bool) {
-	refs = inOrder(refs)
-	at := &g.nodes.at(i).owners // the link to the present edge; nodes and edges stay where they are
-	for *at != 0 || len(refs) > 0 {
-		e := *at
-		order := 1
-		switch {
-		case e == 0:
-		case len(refs) == 0:
-			order = -1
-		default:
-			owner := g.nodes.at(g.edges.at(e).owner)
-			order = bytes.Compare(owner.id[:], refs[0].Owner[:])
-		}
-		switch {
-		case order < 0: // nothing refers like that any more
-			*at = g.edges.at(e).more
-			g.disconnect(e, look)
-			changed = true
-			continue
-		case order > 0:
-			e = g.connect(i, refs[0])
-			g.edges.at(e).more, *at = *at, e
-			changed = true
-		case g.edges.at(e).blocks != refs[0].Blocks:
-			g.block(e, refs[0].Blocks, look)
-			changed = true
-		}
-		at, refs = &g.edges.at(e).more, refs[1:]
-	}
-	return changed
-}
-
-// inOrder sorts references by their owners, each of which is named once then.
-func inOrder(refs []Ref) []Ref {
-	if len(refs) < 2 {
-		return refs
-	}
-	slices.SortFunc(refs, func(a, b Ref) int { return bytes.Compare(a.Owner[:], b.Owner[:]) })
-	kept := refs[:1]
-	for _, r := range refs[1:] {
-		if last := &kept[len(kept)-1]; last.Owner == r.Owner {
-			last.Blocks = last.Blocks || r.Blocks
-		} else {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
-
-// connect makes the edge of a reference.
-func (g *Graph) connect(dependent uint32, r Ref) uint32 {
-	owner := g.find(r.Owner)
-	if owner == 0 {
-		owner = g.add(r.Owner)
-	}
-	i := g.edges.take()
-	n := g.nodes.at(owner)
-	if n.owning == 0 {
-		n.owning = g.owning.take()
-	}
-	of := g.owning.at(n.owning)
-	e := g.edges.at(i)
-	*e = edge{owner: owner, dependent: dependent, after: of.first, blocks: r.Blocks, valid: g.valid(n, dependent)}
-	if of.first != 0 {
-		g.edges.at(of.first).before = i
-	}
-	of.first = i
-	g.count(e, 1, nil)
-	return i
-}
-
-// disconnect removes an edge from its owner, for which the owner may be waiting.
-func (g *Graph) disconnect(i uint32, look func(WorkItem)) {
-	e := g.edges.at(i)
-	g.count(e, -1, look)
-	n := g.nodes.at(e.owner)
-	if e.before != 0 {
-		g.edges.at(e.before).after = e.after
-	} else {
-		g.owning.at(n.owning).first = e.after
-	}
-	if e.after != 0 {
-		g.edges.at(e.after).before = e.before
-	}
-	if g.owning.at(n.owning).first == 0 {
-		g.owning.give(n.owning)
-		n.owning = 0
-	}
-	owner, dependent := e.owner, e.dependent
-	g.edges.give(i)
-	if owner != dependent {
-		g.drop(owner)
-	}
-}
-
-// block changes whether a reference blocks.
-func (g *Graph) block(i uint32, blocks bool, look func(WorkItem)) {
-	e := g.edges.at(i)
-	if e.blocks == blocks {
-		return
-	}
-	g.count(e, -1, func(WorkItem) {})
-	e.blocks = blocks
-	g.count(e, 1, nil)
-	if n := g.nodes.at(e.owner); e.valid && !blocks && e.owner != e.dependent && g.owning.at(n.owning).blocking == 0 && n.state()&Foreground != 0 {
-		look(WorkItem{n.id, n.namespace})
 	}
 }
 
@@ -384,7 +264,7 @@ func (g *Graph) find(id ID) uint32 { return g.byID.find(id, &g.nodes) }
 // drop removes a node without references.
 func (g *Graph) drop(i uint32) {
 	n := g.nodes.at(i)
-	if n.owners != 0 || n.owning != 0 || n.state() != 0 {
+	if n.used() {
 		return
 	}
 	g.byID.remove(i, &g.nodes)

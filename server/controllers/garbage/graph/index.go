@@ -1,12 +1,8 @@
 package graph
 
-import "hash/maphash"
-
-// index finds nodes by their IDs: numbers of nodes in hash tables with open addressing; a map would store
-// each ID once more. There are many tables, so that growing one is cheap. Clients choose IDs, so the hash has
-// a random seed.
+// index finds nodes by their IDs, which are hashes: numbers of nodes in hash tables with open addressing; a map
+// would store each ID once more. There are many tables, so that growing one is cheap.
 type index struct {
-	seed   maphash.Seed
 	tables [tables]table
 }
 
@@ -18,17 +14,12 @@ type table struct {
 	used  int
 }
 
-func newIndex() index { return index{seed: maphash.MakeSeed()} }
-
-// hash returns the table of an ID, and where in it looking for the ID begins.
-func (x *index) hash(id *ID) (t *table, from int) {
-	h := maphash.Bytes(x.seed, id[:])
-	return &x.tables[h%tables], int(h / tables >> 1)
-}
+// at returns the table of an ID, and where in it looking for the ID begins.
+func (x *index) at(id ID) (t *table, from int) { return &x.tables[id%tables], int(id / tables >> 1) }
 
 // find returns the number of a node, or 0.
 func (x *index) find(id ID, nodes *arena[node]) uint32 {
-	t, at := x.hash(&id)
+	t, at := x.at(id)
 	if t.used == 0 {
 		return 0
 	}
@@ -42,13 +33,13 @@ func (x *index) find(id ID, nodes *arena[node]) uint32 {
 
 // add takes a node that is not there yet.
 func (x *index) add(i uint32, nodes *arena[node]) {
-	t, at := x.hash(&nodes.at(i).id)
+	t, at := x.at(nodes.at(i).id)
 	if (t.used+1)*5 > len(t.slots)*4 {
 		old := t.slots
 		t.slots = make([]uint32, max(8, 2*len(old)))
 		for _, o := range old {
 			if o != 0 {
-				_, from := x.hash(&nodes.at(o).id)
+				_, from := x.at(nodes.at(o).id)
 				t.put(o, from)
 			}
 		}
@@ -66,14 +57,14 @@ func (t *table) put(i uint32, at int) {
 
 // remove takes away a node that is there. Those behind it move up, as far as they may.
 func (x *index) remove(i uint32, nodes *arena[node]) {
-	t, at := x.hash(&nodes.at(i).id)
+	t, at := x.at(nodes.at(i).id)
 	mask := len(t.slots) - 1
 	at &= mask
 	for t.slots[at] != i {
 		at = (at + 1) & mask
 	}
 	for next := (at + 1) & mask; t.slots[next] != 0; next = (next + 1) & mask {
-		_, from := x.hash(&nodes.at(t.slots[next]).id)
+		_, from := x.at(nodes.at(t.slots[next]).id)
 		if (next-from)&mask >= (next-at)&mask { // it would be looked for from the free slot or before it
 			t.slots[at] = t.slots[next]
 			at = next

@@ -60,7 +60,7 @@ func (g *Graph) Uses(kind uint32) (found bool) {
 // each calls fn with all nodes. It must not add or drop any.
 func (g *Graph) each(fn func(*node)) {
 	for i := uint32(1); i <= g.nodes.used; i++ {
-		if n := g.nodes.at(i); n.owners != 0 || n.owning != 0 || n.state() != 0 {
+		if n := g.nodes.at(i); n.used() {
 			fn(n)
 		}
 	}
