@@ -38,7 +38,7 @@ const (
 	tidyAfter = 3        // looks with next to nothing allocated after which garbage is collected
 	little    = 1 << 20  // bytes between two looks that are next to nothing
 	fraction  = 128      // so is that fraction of the live bytes: a server checks its objects in the background
-	worth     = 8 << 20  // bytes of garbage, or of free memory, from which on collecting is worthwhile, a sixteenth of the live bytes,
+	worth     = 8 << 20  // bytes of garbage and of free memory from which on collecting is worthwhile, a sixteenth of the live bytes,
 	worthAny  = 32 << 20 // or these, however much lives
 
 	// Cached values stay for up to a minute after their use (compiled schemas, OpenAPI documents), and
@@ -185,12 +185,12 @@ func measure() (u usage) {
 	return u
 }
 
-// worthwhile returns how much garbage, or free memory, is worth it.
+// worthwhile returns how much garbage and free memory is worth it.
 func (u usage) worthwhile() uint64 { return max(worth, min(u.live/16, worthAny)) }
 
 // reserve reports whether collecting, and returning free memory to the system, is worth it.
 func (u usage) reserve() bool {
-	return u.objects > u.live+u.worthwhile() || u.free > u.worthwhile()
+	return u.objects-min(u.objects, u.live)+u.free > u.worthwhile()
 }
 
 // Run keeps the runtime's setting in step until ctx ends, and then restores it.

@@ -24,6 +24,11 @@ func TestTidyWhenNothingHappens(t *testing.T) {
 		{101 * mb, 102 * mb, 0, 0, false},
 		{101 * mb, 102 * mb, 60 * mb, 0, true}, // memory freed long ago is still held
 		{101 * mb, 102 * mb, 60 * mb, 1, false},
+		{101 * mb, 103 * mb, 6 * mb, 0, false},
+		{101 * mb, 103 * mb, 6 * mb, 0, false},
+		{101 * mb, 103 * mb, 6 * mb, 0, false}, // a little of both
+		{101 * mb, 103 * mb, 7 * mb, 0, true},  // together enough
+		{101 * mb, 103 * mb, 6 * mb, 1, false},
 		{2000 * mb, 2040 * mb, 0, 1, false}, // of much that lives, a sixteenth is much
 		{2000 * mb, 2050 * mb, 0, 0, false}, // of much that lives, 15 MB are next to nothing
 		{2000 * mb, 2065 * mb, 0, 0, false},
