@@ -56,10 +56,9 @@ const every = -1
 type why int
 
 const (
-	stood    why = iota // it stood still
-	cutOff              // that, or a fault kept it from running or from its database
-	touched             // that, or a fault touched its connections to clients
-	ledAgain            // cutOff, and until a server has had time to take the lead after it
+	stood   why = iota // it stood still
+	cutOff             // that, or a fault kept it from running or from its database
+	touched            // that, or a fault touched its connections to clients
 )
 
 type absence struct {
@@ -78,8 +77,6 @@ func (j *judge) away(w why, server int) spans {
 		switch {
 		case f.Server != server && f.Server >= 0 && server >= 0:
 		case f.Clock && !f.Store:
-		case f.Store && w == ledAgain:
-			all = append(all, span{max(f.Begin, f.From), f.End + LeadTime})
 		case f.Store && w >= cutOff:
 			all = append(all, span{max(f.Begin, f.From), f.End})
 		case w == touched:
@@ -96,17 +93,9 @@ func (j *judge) away(w why, server int) spans {
 	return joined
 }
 
-// LeadTime is how long after a fault no server may have taken the lead, without which controllers do nothing.
-const LeadTime = 3 * time.Second
-
 // calm returns the time when so much time has passed in which a server, or every one, ran and reached its database.
 func (j *judge) calm(at, want time.Duration, server int) time.Duration {
-	return j.after(cutOff, at, want, server)
-}
-
-// after returns the time when so much time has passed in which nothing kept a server, or any, from its work.
-func (j *judge) after(w why, at, want time.Duration, server int) time.Duration {
-	away := j.away(w, server)
+	away := j.away(cutOff, server)
 	for end := at + want; ; {
 		next := at + want + away.within(at, end)
 		if next <= end {

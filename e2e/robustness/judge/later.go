@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Bounds of results, not counting faults that kept any server from its database, and LeadTime after each.
+// Bounds of results, not counting faults that kept any server from its database.
 const (
 	ReturnTime = 30 * time.Second             // of places of a quota: a controller may have to take the lead from another server
 	EndTime    = history.EventTTL + lateEvent // of Events
@@ -27,7 +27,7 @@ func (j *judge) dues() {
 			j.open("Events that were written while the clock by which they expire was set")
 			continue
 		}
-		came, due := d.Came, j.after(ledAgain, d.Cause, d.Within, every)
+		came, due := d.Came, j.calm(d.Cause, d.Within, every)
 		if came == 0 {
 			came = d.Until
 		}

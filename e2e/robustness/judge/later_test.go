@@ -59,16 +59,6 @@ func init() {
 			due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime)
 			fault(r, history.Fault{Store: true, Begin: 4 * s, End: 6 * s})
 		}, ""},
-		"a result that a controller makes late after a fault": {func(r *history.Round) {
-			late := 4*s + judge.LeadTime + judge.ReturnTime
-			due(r, late, late)
-			fault(r, history.Fault{Store: true, Begin: 4 * s, End: 6 * s})
-		}, ""},
-		"a result that a controller makes too late after a fault": {func(r *history.Round) {
-			late := 4*s + judge.LeadTime + judge.ReturnTime + ms
-			due(r, late, late)
-			fault(r, history.Fault{Store: true, Begin: 4 * s, End: 6 * s})
-		}, "holds: a place does not come within 30s"},
 		"a result whose cause may be lost": {func(r *history.Round) { due(r, 0, 3*s+judge.ReturnTime); goesOn(r, 25) }, ""},
 
 		"an Event that ends late": {func(r *history.Round) { end(r, 3*s+judge.EndTime) }, "expiry: the end of an Event does not come within 40s"},
