@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 )
 
@@ -53,6 +54,21 @@ func (i *Identity) Covers(other *Identity) bool {
 		}
 	}
 	return true
+}
+
+// UserInfo returns the identity as reviews and audit events have it; nil is an empty one.
+func (i *Identity) UserInfo() authenticationv1.UserInfo {
+	if i == nil {
+		return authenticationv1.UserInfo{}
+	}
+	u := authenticationv1.UserInfo{Username: i.Name, UID: i.UID, Groups: i.Groups}
+	if len(i.Extra) > 0 {
+		u.Extra = make(map[string]authenticationv1.ExtraValue, len(i.Extra))
+		for k, v := range i.Extra {
+			u.Extra[k] = v
+		}
+	}
+	return u
 }
 
 // SplitServiceAccount takes the name of a user apart that is a service account. A name

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -68,10 +67,7 @@ func (a *Auditor) Begin(r *http.Request, id, uri string, at *authx.Attributes, r
 	}
 	rec.event = Event{
 		Kind: "Event", APIVersion: apiVersion, Level: v.Level, AuditID: id, RequestURI: uri, Verb: at.Verb,
-		SourceIPs: sources(r), UserAgent: agent(r), RequestReceivedTimestamp: micro(received),
-	}
-	if at.User != nil {
-		rec.event.User = userInfo(at.User)
+		User: at.User.UserInfo(), SourceIPs: sources(r), UserAgent: agent(r), RequestReceivedTimestamp: micro(received),
 	}
 	if at.ResourceRequest {
 		rec.event.ObjectRef = &ObjectReference{
@@ -88,7 +84,7 @@ func (r *Record) Level() Level { return r.decision.Level }
 // Impersonate records the impersonated user, and the verb of constrained impersonation that
 // allowed it, "" otherwise.
 func (r *Record) Impersonate(who *authx.Identity, constraint string) {
-	u := userInfo(who)
+	u := who.UserInfo()
 	r.event.ImpersonatedUser = &u
 	if constraint != "" {
 		r.event.AuthenticationMetadata = &AuthenticationMetadata{ImpersonationConstraint: constraint}
@@ -227,17 +223,6 @@ func (r *Record) Reach(s Stage, code int, annotations map[string]string) error {
 		}
 	}
 	return nil
-}
-
-func userInfo(i *authx.Identity) authenticationv1.UserInfo {
-	u := authenticationv1.UserInfo{Username: i.Name, UID: i.UID, Groups: i.Groups}
-	if len(i.Extra) > 0 {
-		u.Extra = make(map[string]authenticationv1.ExtraValue, len(i.Extra))
-		for k, v := range i.Extra {
-			u.Extra[k] = v
-		}
-	}
-	return u
 }
 
 // maxAgent bounds the recorded user agent.

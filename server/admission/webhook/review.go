@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,7 +57,7 @@ func (s *shown) review(a *admission.Attributes, version string) (types.UID, []by
 	r := &admissionv1.AdmissionRequest{
 		UID: uid, Kind: metav1.GroupVersionKind(s.target.Kind), Resource: metav1.GroupVersionResource(s.target.Resource.GVR()), SubResource: a.Subresource,
 		RequestKind: &own, RequestResource: &resource, RequestSubResource: a.Subresource,
-		Name: a.Name, Namespace: a.Namespace, Operation: admissionv1.Operation(a.Operation), UserInfo: userInfo(a),
+		Name: a.Name, Namespace: a.Namespace, Operation: admissionv1.Operation(a.Operation), UserInfo: a.User.UserInfo(),
 		Object: runtime.RawExtension{Raw: s.object}, OldObject: runtime.RawExtension{Raw: s.old}, DryRun: &dry,
 	}
 	if a.Options != nil {
@@ -71,21 +71,6 @@ func (s *shown) review(a *admission.Attributes, version string) (types.UID, []by
 	review.SetGroupVersionKind(reviewKind(version))
 	body, err := json.Marshal(review)
 	return uid, body, err
-}
-
-func userInfo(a *admission.Attributes) authenticationv1.UserInfo {
-	u := a.User
-	if u == nil {
-		return authenticationv1.UserInfo{}
-	}
-	info := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
-	if len(u.Extra) > 0 {
-		info.Extra = make(map[string]authenticationv1.ExtraValue, len(u.Extra))
-		for k, v := range u.Extra {
-			info.Extra[k] = v
-		}
-	}
-	return info
 }
 
 // decode decodes an untrusted answer. verify refuses one without a kind, as a stock server does.
@@ -179,12 +164,7 @@ func verifyPatch(r *admissionv1.AdmissionResponse, mutates bool) error {
 
 // report adds the warnings and audit annotations of an answer to the request.
 func (w *answer) report(hook string, a *admission.Attributes) {
-	keys := make([]string, 0, len(w.annotations))
-	for k := range w.annotations {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(w.annotations)) {
 		key := hook + "/" + k
 		if len(validation.IsQualifiedName(key)) == 0 {
 			a.Annotate(key, w.annotations[k])

@@ -139,13 +139,7 @@ func whoAmI(h *verbs.Handler, c *verbs.Call) error {
 	}
 	answer := &authenticationv1.SelfSubjectReview{TypeMeta: review.TypeMeta}
 	answer.CreationTimestamp = metav1.NewTime(h.Writes.Clock())
-	answer.Status.UserInfo = authenticationv1.UserInfo{Username: c.User.Name, UID: c.User.UID, Groups: c.User.Groups}
-	for k, v := range c.User.Extra {
-		if answer.Status.UserInfo.Extra == nil {
-			answer.Status.UserInfo.Extra = map[string]authenticationv1.ExtraValue{}
-		}
-		answer.Status.UserInfo.Extra[k] = v
-	}
+	answer.Status.UserInfo = c.User.UserInfo()
 	return h.Send(c, http.StatusCreated, answer)
 }
 

@@ -56,12 +56,6 @@ func fill(review *authenticationv1.TokenReview, who *authx.Authenticated, ok boo
 	if !ok {
 		return
 	}
-	status.User = authenticationv1.UserInfo{Username: who.Identity.Name, UID: who.Identity.UID, Groups: who.Identity.Groups}
-	if len(who.Identity.Extra) > 0 {
-		status.User.Extra = make(map[string]authenticationv1.ExtraValue, len(who.Identity.Extra))
-		for k, v := range who.Identity.Extra {
-			status.User.Extra[k] = v
-		}
-	}
+	status.User = who.Identity.UserInfo()
 	status.Audiences = who.Audiences
 }
