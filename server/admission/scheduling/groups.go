@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/rowlock/rowlock/server/admission"
 	schedulingv1alpha2 "github.com/rowlock/rowlock/server/removed/k8s.io/api/scheduling/v1alpha2"
@@ -64,7 +65,7 @@ func Jobs(objects admission.Objects) admission.Validator {
 	return admission.Check[*batchv1.Job]{
 		Writes: admission.Writes{Plugin: "JobValidation", Operations: []admission.Operation{admission.Update}, Group: "batch", Plural: "jobs"},
 		Refuse: func(ctx context.Context, a *admission.Attributes, job, old *batchv1.Job) error {
-			if objects == nil || old == nil || same(job.Spec.Parallelism, old.Spec.Parallelism) {
+			if objects == nil || old == nil || ptr.Equal(job.Spec.Parallelism, old.Spec.Parallelism) {
 				return nil
 			}
 			of, err := groupsOf(ctx, objects, old)
@@ -100,5 +101,3 @@ func groupsOf(ctx context.Context, objects admission.Objects, job *batchv1.Job) 
 	}
 	return of, err
 }
-
-func same(a, b *int32) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -4,7 +4,8 @@ import (
 	"iter"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/utils/ptr"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // validatingTexts returns the expressions of a validating policy.
@@ -24,10 +25,10 @@ func mutatingTexts(s *admissionv1.MutatingAdmissionPolicySpec) iter.Seq[string] 
 		of(s.Variables, func(v *admissionv1.Variable) string { return v.Expression }),
 		of(s.MatchConditions, func(c *admissionv1.MatchCondition) string { return c.Expression }),
 		of(s.Mutations, func(m *admissionv1.Mutation) string {
-			return ptr.Deref(m.ApplyConfiguration, admissionv1.ApplyConfiguration{}).Expression
+			return rules.Value(m.ApplyConfiguration).Expression
 		}),
 		of(s.Mutations, func(m *admissionv1.Mutation) string {
-			return ptr.Deref(m.JSONPatch, admissionv1.JSONPatch{}).Expression
+			return rules.Value(m.JSONPatch).Expression
 		}),
 	)
 }

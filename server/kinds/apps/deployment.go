@@ -67,18 +67,11 @@ func deploymentCells(d *appsv1.Deployment, now time.Time) []any {
 	names, images := columns.ContainerCells(d.Spec.Template.Spec.Containers)
 	return []any{
 		d.Name,
-		fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, replicas(d.Spec.Replicas)),
+		fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, rules.Value(d.Spec.Replicas)),
 		int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas),
 		columns.Since(d.CreationTimestamp, now),
 		names, images, columns.Selector(d.Spec.Selector),
 	}
-}
-
-func replicas(n *int32) int32 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 func defaultDeployment(d *appsv1.Deployment) {

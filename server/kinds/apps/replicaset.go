@@ -67,7 +67,7 @@ var ReplicaSetColumns = columns.Of(replicaSetCells, append([]columns.Column{
 func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 	names, images := columns.ContainerCells(r.Spec.Template.Spec.Containers)
 	return []any{
-		r.Name, int64(replicas(r.Spec.Replicas)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
+		r.Name, int64(rules.Value(r.Spec.Replicas)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
 		columns.Since(r.CreationTimestamp, now), names, images, columns.LongSelector(r.Spec.Selector),
 	}
 }

@@ -80,7 +80,7 @@ var StatefulSetColumns = columns.Of(statefulSetCells, append([]columns.Column{
 func statefulSetCells(s *appsv1.StatefulSet, now time.Time) []any {
 	names, images := columns.ContainerCells(s.Spec.Template.Spec.Containers)
 	return []any{
-		s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, replicas(s.Spec.Replicas)),
+		s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, rules.Value(s.Spec.Replicas)),
 		columns.Since(s.CreationTimestamp, now), names, images,
 	}
 }
@@ -238,7 +238,7 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, path *fiel
 		return field.ErrorList{field.Required(path, "")}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), shownRolling{replicas(s.RollingUpdate.Partition), s.RollingUpdate.MaxUnavailable}, "only allowed for updateStrategy 'RollingUpdate'")}
+			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), shownRolling{rules.Value(s.RollingUpdate.Partition), s.RollingUpdate.MaxUnavailable}, "only allowed for updateStrategy 'RollingUpdate'")}
 		}
 		return nil
 	case appsv1.RollingUpdateStatefulSetStrategyType:

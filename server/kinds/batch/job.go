@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -114,23 +115,11 @@ func jobState(j *batchv1.Job) string {
 }
 
 // holds reports whether a condition of a Job is true.
-func holds(j *batchv1.Job, t batchv1.JobConditionType) bool {
-	for i := range j.Status.Conditions {
-		if c := &j.Status.Conditions[i]; c.Type == t && c.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
-}
+func holds(j *batchv1.Job, t batchv1.JobConditionType) bool { return has(j, t, corev1.ConditionTrue) }
 
-// isFalse reports whether a condition of a Job is false.
-func isFalse(j *batchv1.Job, t batchv1.JobConditionType) bool {
-	for i := range j.Status.Conditions {
-		if c := &j.Status.Conditions[i]; c.Type == t && c.Status == corev1.ConditionFalse {
-			return true
-		}
-	}
-	return false
+// has reports whether a condition of a Job has a status.
+func has(j *batchv1.Job, t batchv1.JobConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == t && c.Status == status })
 }
 
 func (r jobRules) defaultJob(j *batchv1.Job) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -69,18 +69,11 @@ func (c *statusChange) finishedChanged() bool {
 }
 
 func (c *statusChange) startChanged() bool {
-	return !sameTime(c.old.Status.StartTime, c.job.Status.StartTime)
+	return !c.old.Status.StartTime.Equal(c.job.Status.StartTime)
 }
 
 func (c *statusChange) endChanged() bool {
-	return !sameTime(c.old.Status.CompletionTime, c.job.Status.CompletionTime)
-}
-
-func sameTime(a, b *metav1.Time) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Time.Equal(b.Time)
+	return !c.old.Status.CompletionTime.Equal(c.job.Status.CompletionTime)
 }
 
 func (c *statusChange) counts() {
@@ -235,7 +228,7 @@ func (c *statusChange) progress() {
 		c.invalid("completionTime", s.CompletionTime, c.text("completionTime cannot be mutated", apivalidation.FieldImmutableErrorMsg))
 	}
 	if old.StartTime != nil && c.startChanged() && !rules.Value(spec.Suspend) {
-		switch resumed := c.was(batchv1.JobSuspended) && isFalse(c.job, batchv1.JobSuspended); {
+		switch resumed := c.was(batchv1.JobSuspended) && has(c.job, batchv1.JobSuspended, corev1.ConditionFalse); {
 		case !c.now:
 			c.required("startTime", "startTime cannot be removed for unsuspended job")
 		case !resumed:

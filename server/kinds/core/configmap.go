@@ -74,8 +74,8 @@ func soundDataKey(key string) bool {
 
 func validateConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
-	if isTrue(old.Immutable) {
-		errs = append(errs, frozen("immutable", !isTrue(c.Immutable))...)
+	if rules.Value(old.Immutable) {
+		errs = append(errs, frozen("immutable", !rules.Value(c.Immutable))...)
 		errs = append(errs, frozen("data", !reflect.DeepEqual(c.Data, old.Data))...)
 		errs = append(errs, frozen("binaryData", !reflect.DeepEqual(c.BinaryData, old.BinaryData))...)
 	}
@@ -86,5 +86,3 @@ func validateConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {
 func frozen(name string, changed bool) field.ErrorList {
 	return rules.ForbiddenIf(nil, changed, field.NewPath(name), "field is immutable when `immutable` is set")
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

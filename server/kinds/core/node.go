@@ -336,8 +336,8 @@ func validateAvoidPods(text string, path *field.Path) field.ErrorList {
 		switch {
 		case controller == nil:
 			errs = append(errs, field.Required(p, ""))
-		case !isTrue(controller.Controller):
-			errs = append(errs, field.Invalid(p.Child("PodController", "Controller"), isTrue(controller.Controller), "must point to a controller"))
+		case !rules.Value(controller.Controller):
+			errs = append(errs, field.Invalid(p.Child("PodController", "Controller"), rules.Value(controller.Controller), "must point to a controller"))
 		}
 	}
 	return errs

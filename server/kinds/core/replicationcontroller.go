@@ -1,14 +1,12 @@
 package core
 
 import (
-	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -78,16 +76,9 @@ func controllerCells(c *corev1.ReplicationController, now time.Time) []any {
 		names, images = columns.ContainerCells(c.Spec.Template.Spec.Containers)
 	}
 	return []any{
-		c.Name, int64(replicas(c)), int64(c.Status.Replicas), int64(c.Status.ReadyReplicas),
+		c.Name, int64(rules.Value(c.Spec.Replicas)), int64(c.Status.Replicas), int64(c.Status.ReadyReplicas),
 		columns.Since(c.CreationTimestamp, now), names, images, labels.FormatLabels(c.Spec.Selector),
 	}
-}
-
-func replicas(c *corev1.ReplicationController) int32 {
-	if c.Spec.Replicas == nil {
-		return 0
-	}
-	return *c.Spec.Replicas
 }
 
 func (r controllerRules) defaultController(c *corev1.ReplicationController) {
@@ -174,7 +165,7 @@ func validateControllerStatus(c, _ *corev1.ReplicationController) field.ErrorLis
 func (r controllerRules) controllerWarnings(c, old *corev1.ReplicationController) []string {
 	path := specPath.Child("template")
 	if old == nil {
-		return append(hostNameWarning(c.Name), r.templateWarnings(path, c.Spec.Template)...)
+		return append(podspec.NameWarning(c.Name), r.templateWarnings(path, c.Spec.Template)...)
 	}
 	if c.Generation == old.Generation {
 		return nil
@@ -188,13 +179,4 @@ func (r controllerRules) templateWarnings(path *field.Path, t *corev1.PodTemplat
 		return nil
 	}
 	return r.pods.Warnings(path, t)
-}
-
-// hostNameWarning warns of a name that pods cannot have as host names.
-func hostNameWarning(name string) []string {
-	messages := validation.IsDNS1123Label(name)
-	if len(messages) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages)}
 }

@@ -134,8 +134,8 @@ func jsonContent(s *corev1.Secret, key string, path *field.Path) field.ErrorList
 
 func validateSecretUpdate(s, old *corev1.Secret) field.ErrorList {
 	errs := rules.Immutable(s.Type, old.Type, field.NewPath("type"))
-	if isTrue(old.Immutable) {
-		errs = append(errs, frozen("immutable", !isTrue(s.Immutable))...)
+	if rules.Value(old.Immutable) {
+		errs = append(errs, frozen("immutable", !rules.Value(s.Immutable))...)
 		errs = append(errs, frozen("data", !reflect.DeepEqual(s.Data, old.Data))...)
 	}
 	return append(errs, validateSecret(s)...)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
+	"k8s.io/utils/ptr"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -104,7 +105,7 @@ func (r serviceRules) validateUpdate(s, old *corev1.Service) field.ErrorList {
 		errs = append(errs, validateAddressChange(s, old)...)
 		errs = append(errs, validateFamilyChange(s, old)...)
 	}
-	errs = rules.InvalidIf(errs, isBalanced(s) && isBalanced(old) && !same(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass), specPath.Child("loadBalancerClass"), s.Spec.LoadBalancerClass, onceSet)
+	errs = rules.InvalidIf(errs, isBalanced(s) && isBalanced(old) && !ptr.Equal(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass), specPath.Child("loadBalancerClass"), s.Spec.LoadBalancerClass, onceSet)
 	errs = append(errs, validateBalancerClass(s)...)
 	errs = rules.ForbiddenIf(errs, needsHealthPort(s) && needsHealthPort(old) && s.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort, specPath.Child("healthCheckNodePort"), "field is immutable")
 	return append(errs, r.validate(s, old)...)

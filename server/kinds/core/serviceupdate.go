@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -20,10 +21,10 @@ func prepareServiceUpdate(s, old *corev1.Service) {
 		if slices.Equal(was.IPFamilies, spec.IPFamilies) {
 			spec.IPFamilies = nil
 		}
-		if same(was.IPFamilyPolicy, spec.IPFamilyPolicy) {
+		if ptr.Equal(was.IPFamilyPolicy, spec.IPFamilyPolicy) {
 			spec.IPFamilyPolicy = nil
 		}
-		if same(was.InternalTrafficPolicy, spec.InternalTrafficPolicy) {
+		if ptr.Equal(was.InternalTrafficPolicy, spec.InternalTrafficPolicy) {
 			spec.InternalTrafficPolicy = nil
 		}
 	}
@@ -36,10 +37,10 @@ func prepareServiceUpdate(s, old *corev1.Service) {
 		spec.HealthCheckNodePort = 0
 	}
 	if isBalanced(old) && !isBalanced(s) {
-		if spec.AllocateLoadBalancerNodePorts != nil && same(was.AllocateLoadBalancerNodePorts, spec.AllocateLoadBalancerNodePorts) {
+		if spec.AllocateLoadBalancerNodePorts != nil && ptr.Equal(was.AllocateLoadBalancerNodePorts, spec.AllocateLoadBalancerNodePorts) {
 			spec.AllocateLoadBalancerNodePorts = nil
 		}
-		if same(was.LoadBalancerClass, spec.LoadBalancerClass) {
+		if ptr.Equal(was.LoadBalancerClass, spec.LoadBalancerClass) {
 			spec.LoadBalancerClass = nil
 		}
 	}
@@ -49,10 +50,6 @@ func prepareServiceUpdate(s, old *corev1.Service) {
 	if !isBalanced(s) {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
-}
-
-func same[T comparable](a, b *T) bool {
-	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
 func sameAddresses(s, old *corev1.Service) bool {
