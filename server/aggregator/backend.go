@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/webhook"
 )
@@ -165,13 +165,7 @@ func rootsOf(bundle string) (*x509.CertPool, error) {
 	if roots.AppendCertsFromPEM([]byte(bundle)) {
 		return roots, nil
 	}
-	err := errors.New("no valid certificate authority data seen")
-	if block, _ := pem.Decode([]byte(bundle)); block == nil {
-		err = errors.New("unable to parse bytes as PEM block")
-	} else if _, bad := x509.ParseCertificate(block.Bytes); bad != nil {
-		err = fmt.Errorf("failed to parse certificate: %w", bad)
-	}
-	return nil, fmt.Errorf("unable to load root certificates: %w", err)
+	return nil, rules.CABundle([]byte(bundle))
 }
 
 // transport returns the transport for a request. When the server's certificate changes, new connections are

@@ -1,7 +1,6 @@
 package definitions
 
 import (
-	"crypto/x509"
 	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -141,7 +140,7 @@ func badBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
 		return false
 	}
-	return !x509.NewCertPool().AppendCertsFromPEM(c.Webhook.ClientConfig.CABundle)
+	return rules.CABundle(c.Webhook.ClientConfig.CABundle) != nil
 }
 
 // approve sets the condition that shows whether a definition in a community-owned group has the approval annotation.

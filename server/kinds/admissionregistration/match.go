@@ -2,13 +2,11 @@ package admissionregistration
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apipath "k8s.io/apimachinery/pkg/api/validation/path"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/expr"
@@ -170,60 +168,9 @@ func validateClient(c *admissionv1.WebhookClientConfig, p *field.Path) field.Err
 	case (c.URL == nil) == (c.Service == nil):
 		return field.ErrorList{field.Required(p, "exactly one of url or service is required")}
 	case c.URL != nil:
-		return ValidateURL(*c.URL, p.Child("url"))
+		return rules.WebhookURL(*c.URL, p.Child("url"))
 	default:
 		s := c.Service
-		return ValidateService(s.Namespace, s.Name, s.Path, rules.Value(s.Port), p.Child("service"))
+		return rules.WebhookService(s.Namespace, s.Name, s.Path, rules.Value(s.Port), p.Child("service"))
 	}
-}
-
-// ValidateURL checks the address of a webhook.
-func ValidateURL(text string, p *field.Path) field.ErrorList {
-	const form = "; desired format: https://host[/path]"
-	u, err := url.Parse(text)
-	if err != nil {
-		return field.ErrorList{field.Required(p, "url must be a valid URL: "+err.Error()+form)}
-	}
-	var errs field.ErrorList
-	refuse := func(bad bool, v, message string) {
-		errs = rules.InvalidIf(errs, bad, p, v, message)
-	}
-	refuse(u.Scheme != "https", u.Scheme, "'https' is the only allowed URL scheme"+form)
-	refuse(u.Host == "", u.Host, "host must be specified"+form)
-	refuse(u.User != nil, u.User.String(), "user information is not permitted in the URL")
-	refuse(u.Fragment != "", u.Fragment, "fragments are not permitted in the URL")
-	refuse(u.RawQuery != "", u.RawQuery, "query parameters are not permitted in the URL")
-	return errs
-}
-
-// ValidateService checks the service of a webhook.
-func ValidateService(namespace, name string, path *string, port int32, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	// A stock server takes the one for the other here, and clients know it so.
-	errs = rules.RequiredIf(errs, namespace == "", p.Child("name"), "")
-	errs = rules.RequiredIf(errs, name == "", p.Child("namespace"), "")
-	if faults := validation.IsValidPortNum(int(port)); len(faults) > 0 {
-		errs = append(errs, field.Invalid(p.Child("port"), port, "port is not valid: "+strings.Join(faults, ", ")))
-	}
-	if path == nil || *path == "" || *path == "/" {
-		return errs
-	}
-	return append(errs, validatePath(*path, p.Child("path"))...)
-}
-
-func validatePath(path string, p *field.Path) field.ErrorList {
-	if path == "//" {
-		return field.ErrorList{field.Invalid(p, path, "segment[0] may not be empty")}
-	}
-	errs := rules.InvalidIf(nil, !strings.HasPrefix(path, "/"), p, path, "must start with a '/'")
-	for i, step := range strings.Split(strings.TrimSuffix(path[1:], "/"), "/") {
-		if step == "" {
-			errs = append(errs, field.Invalid(p, path, fmt.Sprintf("segment[%d] may not be empty", i)))
-			continue
-		}
-		for _, m := range validation.IsDNS1123Subdomain(step) {
-			errs = append(errs, field.Invalid(p, path, fmt.Sprintf("segment[%d]: %v", i, m)))
-		}
-	}
-	return errs
 }

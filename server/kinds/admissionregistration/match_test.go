@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
 	"github.com/rowlock/rowlock/server/release"
@@ -103,13 +102,4 @@ func TestExpressions(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.fault)
 		}
 	}
-}
-
-func FuzzURL(f *testing.F) {
-	f.Add("https://host/path", "/a/b")
-	f.Add("http://u:p@x/y?q=1#f", "//")
-	f.Fuzz(func(t *testing.T, url, path string) {
-		admissionregistration.ValidateURL(url, field.NewPath("url"))
-		admissionregistration.ValidateService("ns", "s", &path, 443, field.NewPath("service"))
-	})
 }

@@ -3,7 +3,6 @@
 package admissionregistration
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -148,7 +147,7 @@ func toleranceOf(next, old []hook) tolerance {
 	seen := rules.Seen[string]{}
 	for i, h := range old {
 		t.sideEffects = t.sideEffects || h.effects == nil || !slices.Contains(quiet, *h.effects)
-		t.versions = t.versions || len(h.versions) > 0 && !knowsVersion(h.versions)
+		t.versions = t.versions || len(h.versions) > 0 && !rules.KnowsReview(h.versions)
 		t.selectors = t.selectors || rules.SelectorInvalid(*h.namespaces) || rules.SelectorInvalid(*h.objects)
 		t.names = seen.Again(h.name) || t.names
 		t.stored = texts(t.stored, h.conditions)
@@ -158,14 +157,9 @@ func toleranceOf(next, old []hook) tolerance {
 }
 
 var (
-	reviewVersions = []string{"v1", "v1beta1"}
-	quiet          = []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun}
-	loud           = []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun, admissionv1.SideEffectClassSome, admissionv1.SideEffectClassUnknown}
+	quiet = []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun}
+	loud  = []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun, admissionv1.SideEffectClassSome, admissionv1.SideEffectClassUnknown}
 )
-
-func knowsVersion(versions []string) bool {
-	return slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(reviewVersions, v) })
-}
 
 func validateHooks(of release.Version, list []hook, t tolerance) field.ErrorList {
 	if !t.conditions && expr.TooLong(hookTexts(list)) {
@@ -176,7 +170,7 @@ func validateHooks(of release.Version, list []hook, t tolerance) field.ErrorList
 	for i := range list {
 		h, p := &list[i], field.NewPath("webhooks").Index(i)
 		errs = append(errs, validateHook(of, h, t, p)...)
-		errs = append(errs, validateVersions(h.versions, t, p.Child("admissionReviewVersions"))...)
+		errs = append(errs, rules.ReviewVersions(h.versions, t.versions, "must specify one of v1, v1beta1", p.Child("admissionReviewVersions"))...)
 		errs = rules.DuplicateIf(errs, h.name != "" && seen[h.name] && !t.names, p.Child("name"), h.name)
 		seen[h.name] = true
 	}
@@ -229,23 +223,4 @@ func joined[T ~string](list []T) string {
 		out += string(v)
 	}
 	return out
-}
-
-func validateVersions(versions []string, t tolerance, p *field.Path) field.ErrorList {
-	if len(versions) == 0 {
-		return field.ErrorList{field.Required(p, "must specify one of "+joined(reviewVersions))}
-	}
-	var errs field.ErrorList
-	seen := rules.Seen[string]{}
-	for i, v := range versions {
-		if seen.Again(v) {
-			errs = append(errs, field.Invalid(p.Index(i), v, "duplicate version"))
-			continue
-		}
-		errs = append(errs, rules.ServiceLabel(v, p.Index(i))...)
-	}
-	if !t.versions && !knowsVersion(versions) {
-		errs = append(errs, field.Invalid(p, versions, fmt.Sprintf("must include at least one of %s", joined(reviewVersions))))
-	}
-	return errs
 }

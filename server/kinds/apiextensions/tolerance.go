@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/release"
 )
 
@@ -65,8 +66,8 @@ func tolerated(d, old *apiext.CustomResourceDefinition) tolerance {
 		}
 	}
 	if c := old.Spec.Conversion; c != nil {
-		t.oddReviews = len(c.ConversionReviewVersions) > 0 && !anyKnownReview(c.ConversionReviewVersions)
-		if w := c.WebhookClientConfig; w != nil && len(w.CABundle) > 0 && certificates(w.CABundle) != nil {
+		t.oddReviews = len(c.ConversionReviewVersions) > 0 && !rules.KnowsReview(c.ConversionReviewVersions)
+		if w := c.WebhookClientConfig; w != nil && len(w.CABundle) > 0 && rules.CABundle(w.CABundle) != nil {
 			t.badBundle = true
 		}
 	}
