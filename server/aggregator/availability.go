@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 )
+	"github.com/rowlock/rowlock/server/status"
 
 // Availability is the state of an APIService that leads to another server; it becomes the condition Available.
 type Availability struct {
@@ -45,15 +45,15 @@ func (a *Aggregator) check(ctx context.Context, s *apiregistrationv1.APIService)
 		return v
 	}
 	if err := a.probe(ctx, s); err != nil {
-		return Availability{apiregistrationv1.ConditionFalse, "FailedDiscoveryCheck", brief(err.Error())}
+		return Availability{apiregistrationv1.ConditionFalse, "FailedDiscoveryCheck", status.Brief(err.Error(), maxMessage)}
 	}
 	return passed
 }
 
 // checkObjects looks whether the Service and its endpoints lead anywhere.
 func (a *Aggregator) checkObjects(ctx context.Context, to *apiregistrationv1.ServiceReference) (_ Availability, ok bool) {
-	is := func(status apiregistrationv1.ConditionStatus, reason, format string, args ...any) (Availability, bool) {
-		return Availability{status, reason, brief(fmt.Sprintf(format, args...))}, false
+	is := func(value apiregistrationv1.ConditionStatus, reason, format string, args ...any) (Availability, bool) {
+		return Availability{value, reason, status.Brief(fmt.Sprintf(format, args...), maxMessage)}, false
 	}
 	const no, unknown = apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown
 	service, err := a.cfg.Services.Service(ctx, to.Namespace, to.Name)
@@ -157,14 +157,6 @@ func documentPath(s *apiregistrationv1.APIService) string {
 		return "/api/" + s.Spec.Version
 	}
 	return "/apis/" + s.Spec.Group + "/" + s.Spec.Version
-}
-
-// brief bounds the text of an error, parts of which come from elsewhere.
-func brief(text string) string {
-	if len(text) > maxMessage {
-		text = text[:maxMessage] + "..."
-	}
-	return strings.ToValidUTF8(text, "")
 }
 
 func portOf(to *apiregistrationv1.ServiceReference) int32 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 )
+	"github.com/rowlock/rowlock/server/status"
 
 // How servers are looked after.
 const (
@@ -156,7 +157,7 @@ func (c *checker) begin(ctx context.Context) {
 		c.checks.Go(func() {
 			o := checkResult{v: v, service: service}
 			if unread := cache.Try(func() { o.availability = c.a.check(ctx, service) }); unread != nil {
-				o.availability = Availability{apiregistrationv1.ConditionUnknown, "ServiceAccessError", brief(unread.Error())}
+				o.availability = Availability{apiregistrationv1.ConditionUnknown, "ServiceAccessError", status.Brief(unread.Error(), maxMessage)}
 			}
 			select {
 			case c.done <- o:

@@ -5,10 +5,10 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 
 	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // Recover turns a panic into a 500 if nothing was sent yet, and else aborts the answer, so that the client does not take a part
@@ -93,6 +93,9 @@ func returned(log *slog.Logger, failed *ratelog.Line, mayFail func(path string) 
 	}
 }
 
+// longestShown bounds the texts of a client in a log line, which may be as long as the head of a request.
+const longestShown = 2048
+
 func logAccess(log *slog.Logger, failed *ratelog.Line, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
 	level := slog.LevelDebug
 	rec := recorderOf(w)
@@ -107,20 +110,11 @@ func logAccess(log *slog.Logger, failed *ratelog.Line, mayFail func(path string)
 	if s.User != nil {
 		user = s.User.Name
 	}
-	args := []any{"verb", s.Info.Verb, "uri", brief(r.URL.RequestURI()), "code", rec.Code, "bytes", rec.Bytes,
-		"user", user, "agent", brief(r.UserAgent()), "from", r.RemoteAddr, "audit_id", s.ID}
+	args := []any{"verb", s.Info.Verb, "uri", status.Brief(r.URL.RequestURI(), longestShown), "code", rec.Code, "bytes", rec.Bytes,
+		"user", user, "agent", status.Brief(r.UserAgent(), longestShown), "from", r.RemoteAddr, "audit_id", s.ID}
 	if level == slog.LevelDebug {
 		log.DebugContext(r.Context(), "request", args...)
 		return
 	}
 	failed.Log(r.Context(), log, level, "request", args...)
-}
-
-// brief shortens a text of a client, which may be as long as a request's head, for the log.
-func brief(text string) string {
-	const most = 2048
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -42,6 +42,14 @@ func limit(s *metav1.Status) {
 	}
 }
 
+// Brief returns valid UTF-8 of about that many bytes of a text, and "..." for the rest.
+func Brief(text string, most int) string {
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
 // clip returns the beginning of a text, and how much follows.
 func clip(text string, most int) string {
 	if len(text) <= most {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -13,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
@@ -133,10 +131,7 @@ func matchAccount(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRe
 	if req.UID == account.UID {
 		return nil
 	}
-	named := req.UID
-	if len(named) > longestUID {
-		named = types.UID(strings.ToValidUTF8(string(named[:longestUID]), "") + "...")
-	}
+	named := status.Brief(string(req.UID), longestUID)
 	problem := fmt.Sprintf("the UID in the token request (%s) does not match the UID of the service account (%s)", named, account.UID)
 	if h.Enabled("TokenRequestServiceAccountUIDValidation") {
 		kind := gvk("TokenRequest")
