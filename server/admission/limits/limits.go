@@ -203,8 +203,7 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 				check(pod.Spec.InitContainers[j].Resources.Requests, pod.Spec.InitContainers[j].Resources.Limits)
 			}
 		case corev1.LimitTypePod:
-			requests := sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
-			limits := sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+			requests, limits := podspec.ContainerRequests(&pod.Spec), podspec.ContainerLimits(&pod.Spec)
 			if whole, ok := podspec.WholeResources(&pod.Spec); ok && p.PodResources {
 				podspec.ApplyPodLevel(requests, whole.Requests)
 				podspec.ApplyPodLevel(limits, whole.Limits)
@@ -213,45 +212,6 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 		}
 	}
 	return errs, nil
-}
-
-// sum returns the total of a pod: its containers run together with restartable init containers, other init
-// containers one after another.
-func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
-	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
-	for i := range pod.Spec.Containers {
-		add(total, of(&pod.Spec.Containers[i]))
-	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		now := corev1.ResourceList{}
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(going, of(c))
-		} else {
-			add(now, of(c))
-		}
-		add(now, going)
-		raise(most, now)
-	}
-	add(total, going)
-	raise(total, most)
-	return total
-}
-
-func add(into, more corev1.ResourceList) {
-	for name, q := range more {
-		have := into[name].DeepCopy()
-		have.Add(q)
-		into[name] = have
-	}
-}
-
-func raise(into, least corev1.ResourceList) {
-	for name, q := range least {
-		if have, ok := into[name]; !ok || q.Cmp(have) > 0 {
-			into[name] = q
-		}
-	}
 }
 
 // bound holds amounts against one item of a limit range.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
 // meter computes the usage of objects of one resource.
@@ -313,7 +314,7 @@ func useDevices(obj runtime.Object) corev1.ResourceList {
 	for i := range c.Spec.Devices.Requests {
 		r := &c.Spec.Devices.Requests[i]
 		if len(r.FirstAvailable) == 0 {
-			sum(l, devicesOf(r.DeviceClassName, r.AllocationMode, r.Count))
+			podspec.AddUp(l, devicesOf(r.DeviceClassName, r.AllocationMode, r.Count))
 			continue
 		}
 		most := corev1.ResourceList{} // of each class, whichever alternative there is
@@ -325,7 +326,7 @@ func useDevices(obj runtime.Object) corev1.ResourceList {
 				}
 			}
 		}
-		sum(l, most)
+		podspec.AddUp(l, most)
 	}
 	return l
 }

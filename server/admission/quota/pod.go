@@ -56,7 +56,7 @@ func (p meters) usePod(obj runtime.Object) corev1.ResourceList {
 	if r, ok := podspec.WholeResources(&pod.Spec); ok && p.whole {
 		whole = *r
 	}
-	named(l, podDemand(pod, requestsOf, whole.Requests, true), podDemand(pod, limitsOf, whole.Limits, false))
+	named(l, podDemand(pod, podspec.ContainerRequests(&pod.Spec), whole.Requests, true), podDemand(pod, podspec.ContainerLimits(&pod.Spec), whole.Limits, false))
 	return l
 }
 
@@ -87,58 +87,16 @@ func named(l, requests, limits corev1.ResourceList) {
 	}
 }
 
-func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
-func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
-
-// podDemand returns the peak demand of a pod: its containers together with restartable init containers, or one of
-// the other init containers together with the restartable ones before it. Resources of the pod as a whole
-// take precedence. The overhead of its runtime is added; to limits only if there are any.
-func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, whole corev1.ResourceList, always bool) corev1.ResourceList {
-	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
-	for i := range pod.Spec.Containers {
-		sum(total, of(&pod.Spec.Containers[i]))
-	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		now := maps.Clone(going)
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			sum(total, of(c))
-			sum(going, of(c))
-			now = going
-		} else {
-			sum(now, of(c))
-		}
-		for name, q := range now {
-			if have, ok := most[name]; !ok || q.Cmp(have) > 0 {
-				most[name] = q
-			}
-		}
-	}
-	for name, q := range most {
-		if have, ok := total[name]; !ok || q.Cmp(have) > 0 {
-			total[name] = q
-		}
-	}
+// podDemand returns the peak demand of a pod, given that of its containers. Resources of the pod as a whole take precedence. The
+// overhead of its runtime is added; to limits only if there are any.
+func podDemand(pod *corev1.Pod, total, whole corev1.ResourceList, always bool) corev1.ResourceList {
 	podspec.ApplyPodLevel(total, whole)
 	for name, q := range pod.Spec.Overhead {
 		if _, ok := total[name]; ok || always {
-			sum(total, corev1.ResourceList{name: q})
+			podspec.AddUp(total, corev1.ResourceList{name: q})
 		}
 	}
 	return total
-}
-
-func sum(into, more corev1.ResourceList) {
-	for name, q := range more {
-		have, ok := into[name]
-		if !ok {
-			into[name] = q.DeepCopy()
-			continue
-		}
-		have = have.DeepCopy()
-		have.Add(q)
-		into[name] = have
-	}
 }
 
 // requirePod requires the mandatory amounts in each container.

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
 // Objects reads the objects of one namespace.
@@ -86,7 +88,7 @@ func Recount(quotas []*corev1.ResourceQuota, objects Objects, now time.Time) []c
 		}
 		for _, s := range sums {
 			for _, name := range s.names {
-				sum(out[s.quota].Used, corev1.ResourceList{name: s.used[name]})
+				podspec.AddUp(out[s.quota].Used, corev1.ResourceList{name: s.used[name]})
 			}
 		}
 	}
@@ -163,7 +165,7 @@ func (m *meter) count(r schema.GroupResource, objects Objects, list []*tally) bo
 			}
 			for _, name := range t.names {
 				if more, ok := use[name]; ok {
-					sum(t.used, corev1.ResourceList{name: more})
+					podspec.AddUp(t.used, corev1.ResourceList{name: more})
 				}
 			}
 		}

@@ -68,7 +68,7 @@ func (r Rules) DefaultPodRequests(s *corev1.PodSpec) {
 			}
 		}
 	}
-	fill(containerRequests(s), func(name corev1.ResourceName) bool { return slices.Contains(podLevelResources, name) })
+	fill(ContainerRequests(s), func(name corev1.ResourceName) bool { return slices.Contains(podLevelResources, name) })
 	fill(s.Resources.Limits, r.ofWholePod)
 	if len(requests) > 0 {
 		s.Resources.Requests = requests
@@ -80,7 +80,7 @@ func defaultHugePages(s *corev1.PodSpec) {
 	if len(s.Resources.Limits)+len(s.Resources.Requests) == 0 {
 		return
 	}
-	for name, q := range containerLimits(s) {
+	for name, q := range ContainerLimits(s) {
 		_, limited := s.Resources.Limits[name]
 		if _, requested := s.Resources.Requests[name]; limited || requested || !isHugePages(name) {
 			continue
@@ -95,21 +95,21 @@ func defaultHugePages(s *corev1.PodSpec) {
 // PodRequests returns a pod's requests of its node: for its containers together or as a whole, and for its
 // overhead.
 func PodRequests(s *corev1.PodSpec) corev1.ResourceList {
-	sum := containerRequests(s)
+	sum := ContainerRequests(s)
 	if s.Resources != nil {
 		ApplyPodLevel(sum, s.Resources.Requests)
 	}
-	addUp(sum, s.Overhead)
+	AddUp(sum, s.Overhead)
 	return sum
 }
 
-// containerRequests returns the peak requests of the containers of a pod.
-func containerRequests(s *corev1.PodSpec) corev1.ResourceList {
+// ContainerRequests returns the peak requests of the containers of a pod.
+func ContainerRequests(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 }
 
-// containerLimits returns the peak limits of the containers of a pod.
-func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
+// ContainerLimits returns the peak limits of the containers of a pod.
+func ContainerLimits(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 }
 
@@ -118,7 +118,7 @@ func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
 func together(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, init := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.Containers {
-		addUp(total, of(&s.Containers[i]))
+		AddUp(total, of(&s.Containers[i]))
 	}
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
@@ -126,10 +126,10 @@ func together(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList)
 		if alone == nil {
 			alone = corev1.ResourceList{}
 		}
-		addUp(alone, sidecars)
+		AddUp(alone, sidecars)
 		if Restartable(c) {
-			addUp(total, of(c))
-			addUp(sidecars, of(c))
+			AddUp(total, of(c))
+			AddUp(sidecars, of(c))
 		}
 		atLeast(init, alone)
 	}
@@ -137,7 +137,8 @@ func together(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList)
 	return total
 }
 
-func addUp(sum, list corev1.ResourceList) {
+// AddUp adds the amounts of a list to a sum.
+func AddUp(sum, list corev1.ResourceList) {
 	for name, q := range list {
 		n := sum[name].DeepCopy()
 		n.Add(q)
@@ -167,7 +168,7 @@ func (c *checker) podResources(s *corev1.PodSpec, claims *claimNames, p *field.P
 	c.ofPod = true
 	c.resources(s.Resources, claims, p, "")
 	c.ofPod = false
-	requests := containerRequests(s)
+	requests := ContainerRequests(s)
 	for _, name := range sortedKeys(requests) {
 		whole, set := s.Resources.Requests[name]
 		parts := requests[name]
@@ -185,7 +186,7 @@ func (c *checker) podResources(s *corev1.PodSpec, claims *claimNames, p *field.P
 
 // hugePagesOfPod checks that the containers of a pod may not use more huge pages than the pod.
 func (c *checker) hugePagesOfPod(s *corev1.PodSpec, p *field.Path) {
-	limits := containerLimits(s)
+	limits := ContainerLimits(s)
 	for _, name := range sortedKeys(limits) {
 		whole, set := s.Resources.Limits[name]
 		if parts := limits[name]; set && isHugePages(name) && parts.Cmp(whole) > 0 {
