@@ -108,6 +108,12 @@ type Plugin interface {
 	Handles(op Operation) bool
 }
 
+// CreatesAndUpdates is embedded by plugins that handle creates and updates, and no other operations.
+type CreatesAndUpdates struct{}
+
+// Handles implements Plugin.
+func (CreatesAndUpdates) Handles(op Operation) bool { return op == Create || op == Update }
+
 // Mutator may change Attributes.Object, or refuse.
 type Mutator interface {
 	Plugin

@@ -93,6 +93,7 @@ func ParseLimits(data []byte) ([]Limit, error) {
 
 // Plugin refuses Events above the configured rates.
 type Plugin struct {
+	admission.CreatesAndUpdates
 	now    func() time.Time
 	limits []*limit
 }
@@ -117,11 +118,6 @@ func New(limits []Limit, now func() time.Time) *Plugin {
 
 // Name implements admission.Plugin.
 func (*Plugin) Name() string { return "EventRateLimit" }
-
-// Handles implements admission.Plugin.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Validate implements admission.Validator.
 func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {

@@ -21,6 +21,7 @@ const annotation = "kubernetes.io/limit-ranger"
 
 // Ranger applies limit ranges.
 type Ranger struct {
+	admission.CreatesAndUpdates
 	Objects      admission.Objects
 	PodResources bool // pods may have resources for all of their containers together
 }
@@ -32,11 +33,6 @@ var (
 
 // Name implements admission.Plugin.
 func (Ranger) Name() string { return "LimitRanger" }
-
-// Handles implements admission.Plugin.
-func (Ranger) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Admit implements admission.Mutator.
 func (p Ranger) Admit(ctx context.Context, a *admission.Attributes) error {

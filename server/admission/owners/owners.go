@@ -23,6 +23,7 @@ import (
 
 // Permissions is the plugin.
 type Permissions struct {
+	admission.CreatesAndUpdates
 	Authorizer  authx.Authorizer
 	Catalogue   *kinds.Catalogue
 	RemoteKinds admission.RemoteKinds // nil: only kinds of the catalogue
@@ -32,11 +33,6 @@ var _ admission.Validator = Permissions{}
 
 // Name implements admission.Plugin.
 func (Permissions) Name() string { return "OwnerReferencesPermissionEnforcement" }
-
-// Handles implements admission.Plugin.
-func (Permissions) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 func ownersOf(obj runtime.Object) []metav1.OwnerReference {
 	if m, ok := obj.(metav1.Object); ok {

@@ -34,7 +34,10 @@ const (
 
 // ServiceAccount names the default account where a pod names none, refuses pods
 // whose account does not exist, and gives containers their token.
-type ServiceAccount struct{ Objects admission.Objects }
+type ServiceAccount struct {
+	admission.CreatesAndUpdates
+	Objects admission.Objects
+}
 
 var (
 	_ admission.Mutator   = ServiceAccount{}
@@ -43,11 +46,6 @@ var (
 
 // Name implements admission.Plugin.
 func (ServiceAccount) Name() string { return "ServiceAccount" }
-
-// Handles implements admission.Plugin.
-func (ServiceAccount) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Admit implements admission.Mutator.
 func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) error {

@@ -13,17 +13,12 @@ import (
 
 // ExtendedResources adds tolerations to pods for the extended resources that they request: nodes that are reserved for
 // a resource have a taint with its name.
-type ExtendedResources struct{}
+type ExtendedResources struct{ admission.CreatesAndUpdates }
 
 var _ admission.Mutator = ExtendedResources{}
 
 // Name implements admission.Plugin.
 func (ExtendedResources) Name() string { return "ExtendedResourceToleration" }
-
-// Handles implements admission.Plugin.
-func (ExtendedResources) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Admit implements admission.Mutator.
 func (ExtendedResources) Admit(_ context.Context, a *admission.Attributes) error {

@@ -14,7 +14,7 @@ import (
 
 // AlwaysPullImages makes pods pull their images at every start, so that only users who may pull an image can
 // use it.
-type AlwaysPullImages struct{}
+type AlwaysPullImages struct{ admission.CreatesAndUpdates }
 
 var (
 	_ admission.Mutator   = AlwaysPullImages{}
@@ -23,11 +23,6 @@ var (
 
 // Name implements admission.Plugin.
 func (AlwaysPullImages) Name() string { return "AlwaysPullImages" }
-
-// Handles implements admission.Plugin.
-func (AlwaysPullImages) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // image is one use of an image by a pod: the image, unless it is a volume's, and when
 // it is pulled.

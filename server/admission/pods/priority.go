@@ -20,6 +20,7 @@ const (
 
 // Priority resolves the priority class of a pod or of a PodGroup, and keeps the default class single.
 type Priority struct {
+	admission.CreatesAndUpdates
 	Objects admission.Objects
 	// Groups resolves the priority classes of PodGroups, too.
 	Groups bool
@@ -32,11 +33,6 @@ var (
 
 // Name implements admission.Plugin.
 func (Priority) Name() string { return "Priority" }
-
-// Handles implements admission.Plugin.
-func (Priority) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Admit implements admission.Mutator.
 func (p Priority) Admit(ctx context.Context, a *admission.Attributes) error {

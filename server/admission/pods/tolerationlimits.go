@@ -19,6 +19,7 @@ import (
 // TolerationLimits gives pods the tolerations that their namespace has for them, and
 // refuses those that it does not allow.
 type TolerationLimits struct {
+	admission.CreatesAndUpdates
 	Objects      admission.Objects
 	PodResources bool // pods may have resources for all of their containers together
 	// Default and Allowed apply to namespaces without annotations.
@@ -59,11 +60,6 @@ func ParseTolerationLimits(data []byte) (TolerationLimits, error) {
 
 // Name implements admission.Plugin.
 func (TolerationLimits) Name() string { return "PodTolerationRestriction" }
-
-// Handles implements admission.Plugin.
-func (TolerationLimits) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Admit implements admission.Mutator.
 func (p TolerationLimits) Admit(ctx context.Context, a *admission.Attributes) error {

@@ -10,6 +10,7 @@ import (
 
 // Tolerations adds the default tolerations for nodes that are not ready or unreachable.
 type Tolerations struct {
+	admission.CreatesAndUpdates
 	NotReady, Unreachable int64 // seconds
 }
 
@@ -17,11 +18,6 @@ var _ admission.Mutator = Tolerations{}
 
 // Name implements admission.Plugin.
 func (Tolerations) Name() string { return "DefaultTolerationSeconds" }
-
-// Handles implements admission.Plugin.
-func (Tolerations) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Admit implements admission.Mutator.
 func (p Tolerations) Admit(_ context.Context, a *admission.Attributes) error {

@@ -11,17 +11,12 @@ import (
 )
 
 // HostAntiAffinity lets pods keep others off their host, but off nothing wider.
-type HostAntiAffinity struct{}
+type HostAntiAffinity struct{ admission.CreatesAndUpdates }
 
 var _ admission.Validator = HostAntiAffinity{}
 
 // Name implements admission.Plugin.
 func (HostAntiAffinity) Name() string { return "LimitPodHardAntiAffinityTopology" }
-
-// Handles implements admission.Plugin.
-func (HostAntiAffinity) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Validate implements admission.Validator.
 func (HostAntiAffinity) Validate(_ context.Context, a *admission.Attributes) error {

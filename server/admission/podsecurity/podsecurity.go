@@ -27,6 +27,7 @@ import (
 
 // Plugin holds pods against the standards.
 type Plugin struct {
+	admission.CreatesAndUpdates
 	objects    admission.Objects
 	standards  policy.Evaluator
 	defaults   api.Policy
@@ -124,11 +125,6 @@ func New(objects admission.Objects, c Config, v release.Version, userNamespaces 
 
 // Name implements admission.Plugin.
 func (*Plugin) Name() string { return "PodSecurity" }
-
-// Handles implements admission.Plugin.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Validate implements admission.Validator.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {

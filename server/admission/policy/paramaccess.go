@@ -19,6 +19,7 @@ import (
 // because they may be enforced later, and before every other validator, because it is part of the validation
 // of the object.
 type ParamAccess struct {
+	admission.CreatesAndUpdates
 	Authorizer  authx.Authorizer
 	Catalogue   *kinds.Catalogue
 	RemoteKinds admission.RemoteKinds // nil: only kinds of the catalogue
@@ -29,11 +30,6 @@ var _ admission.Validator = ParamAccess{}
 
 // Name implements admission.Plugin.
 func (ParamAccess) Name() string { return "PolicyParameterReading" }
-
-// Handles implements admission.Plugin.
-func (ParamAccess) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Validate implements admission.Validator.
 func (p ParamAccess) Validate(ctx context.Context, a *admission.Attributes) error {

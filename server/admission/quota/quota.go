@@ -38,6 +38,7 @@ const patience = 10 * time.Second
 
 // Plugin counts the usage of writes.
 type Plugin struct {
+	admission.CreatesAndUpdates
 	store   Store
 	limited []Limited
 	meters  meters
@@ -59,11 +60,6 @@ func New(store Store, limited []Limited, r Rules, now func() time.Time) *Plugin 
 
 // Name implements admission.Plugin.
 func (*Plugin) Name() string { return "ResourceQuota" }
-
-// Handles implements admission.Plugin.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Validate implements admission.Validator.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {

@@ -14,17 +14,12 @@ import (
 )
 
 // DenyExternalIPs refuses new external addresses.
-type DenyExternalIPs struct{}
+type DenyExternalIPs struct{ admission.CreatesAndUpdates }
 
 var _ admission.Validator = DenyExternalIPs{}
 
 // Name implements admission.Plugin.
 func (DenyExternalIPs) Name() string { return "DenyServiceExternalIPs" }
-
-// Handles implements admission.Plugin.
-func (DenyExternalIPs) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Validate implements admission.Validator.
 func (DenyExternalIPs) Validate(_ context.Context, a *admission.Attributes) error {
