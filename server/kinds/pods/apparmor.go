@@ -22,15 +22,7 @@ func (r podRules) syncAppArmor(ctx context.Context, pod *corev1.Pod) {
 	if s.OS != nil && s.OS.Name == corev1.Windows {
 		return
 	}
-	for i := range s.InitContainers {
-		r.syncContainerAppArmor(ctx, pod, &s.InitContainers[i])
-	}
-	for i := range s.Containers {
-		r.syncContainerAppArmor(ctx, pod, &s.Containers[i])
-	}
-	for i := range s.EphemeralContainers {
-		r.syncContainerAppArmor(ctx, pod, (*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
-	}
+	podspec.VisitContainers(s, func(c *corev1.Container) { r.syncContainerAppArmor(ctx, pod, c) })
 }
 
 func (r podRules) syncContainerAppArmor(ctx context.Context, pod *corev1.Pod, c *corev1.Container) {

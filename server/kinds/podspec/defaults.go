@@ -51,15 +51,7 @@ func (r Rules) DefaultPodSpec(s *corev1.PodSpec) {
 			v.PullPolicy = pullPolicyFor(v.Reference)
 		}
 	}
-	for i := range s.InitContainers {
-		defaultContainer(&s.InitContainers[i])
-	}
-	for i := range s.Containers {
-		defaultContainer(&s.Containers[i])
-	}
-	for i := range s.EphemeralContainers {
-		defaultContainer(asContainer(&s.EphemeralContainers[i]))
-	}
+	VisitContainers(s, defaultContainer)
 	DefaultResources(s.Overhead)
 	if s.Resources != nil {
 		DefaultResources(s.Resources.Limits, s.Resources.Requests)

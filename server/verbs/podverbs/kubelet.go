@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/server/fair"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -127,20 +129,10 @@ func (d *dialer) agent(c *verbs.Call, h *verbs.Handler, node string) (*url.URL, 
 // container returns the name of the container that the client means.
 func container(pod *corev1.Pod, name string) (string, error) {
 	var names []string
-	for i := range pod.Spec.InitContainers {
-		names = append(names, pod.Spec.InitContainers[i].Name)
-	}
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		names = append(names, pod.Spec.EphemeralContainers[i].Name)
-	}
+	podspec.VisitContainers(&pod.Spec, func(c *corev1.Container) { names = append(names, c.Name) })
 	if name != "" {
-		for _, n := range names {
-			if n == name {
-				return name, nil
-			}
+		if slices.Contains(names, name) {
+			return name, nil
 		}
 		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
 	}
