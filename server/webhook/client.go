@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 	sigsjson "sigs.k8s.io/json"
 )
 
@@ -76,15 +77,13 @@ type Client struct {
 	ObsoleteCertificates *ObsoleteCertificates
 
 	mu      sync.Mutex
-	clients map[Target]*connector
-	tick    int64
+	clients *lru.Cache // of *connector, by their targets; nil: none yet
 }
 
 // connector is a target ready to be called.
 type connector struct {
 	http *http.Client
 	url  url.URL
-	used int64
 }
 
 // Post sends a body and returns the answer. The query contains the timeout, from ctx. Answers other than 2xx
@@ -180,36 +179,18 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 func (c *Client) connector(t Target) (*connector, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tick++
-	if to := c.clients[t]; to != nil {
-		to.used = c.tick
-		return to, nil
+	if c.clients == nil {
+		c.clients = lru.NewWithEvictionFunc(maxClients, func(_ lru.Key, to any) { to.(*connector).http.CloseIdleConnections() })
+	}
+	if to, ok := c.clients.Get(t); ok {
+		return to.(*connector), nil
 	}
 	to, err := c.connect(t)
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
-	if c.clients == nil {
-		c.clients = map[Target]*connector{}
-	}
-	if len(c.clients) >= maxClients {
-		c.forget()
-	}
-	to.used = c.tick
-	c.clients[t] = to
+	c.clients.Add(t, to)
 	return to, nil
-}
-
-func (c *Client) forget() {
-	var oldest Target
-	var found *connector
-	for t, to := range c.clients {
-		if found == nil || to.used < found.used {
-			oldest, found = t, to
-		}
-	}
-	found.http.CloseIdleConnections()
-	delete(c.clients, oldest)
 }
 
 func (c *Client) connect(t Target) (*connector, error) {
@@ -324,8 +305,7 @@ func (c *Client) dial(s Service) func(context.Context, string, string) (net.Conn
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for t, to := range c.clients {
-		to.http.CloseIdleConnections()
-		delete(c.clients, t)
+	if c.clients != nil {
+		c.clients.Clear()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	validation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
 
 	"github.com/rowlock/rowlock/server/cache"
 )
@@ -35,11 +36,10 @@ const (
 // remoteOwners requests owners from other servers, and caches the answers.
 type remoteOwners struct {
 	*state
-	places chan struct{}
+	places  chan struct{}
+	answers *lru.Cache // of answer, by query
 
-	mu           sync.Mutex // guards the fields below
-	answers      map[query]answer
-	oldest       []query // in the order of their answers
+	mu           sync.Mutex // guards unresponsive
 	unresponsive map[schema.GroupVersion]unresponsiveUntil
 }
 
@@ -61,7 +61,7 @@ type unresponsiveUntil struct {
 }
 
 func newRemoteOwners(s *state) *remoteOwners {
-	return &remoteOwners{state: s, places: make(chan struct{}, maxRequests), answers: map[query]answer{}, unresponsive: map[schema.GroupVersion]unresponsiveUntil{}}
+	return &remoteOwners{state: s, places: make(chan struct{}, maxRequests), answers: lru.New(maxAnswers), unresponsive: map[schema.GroupVersion]unresponsiveUntil{}}
 }
 
 // resolveOwner is state.resolveOwner for owners that are not in memory and that another server may have.
@@ -143,10 +143,12 @@ func isRefusal(err error) bool {
 
 // remembered returns the cached answer about an owner, if it has not expired.
 func (e *remoteOwners) remembered(q query, now time.Time) (owner, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	a, ok := e.answers[q]
-	return a.owner, ok && (a.owner == dangling || now.Sub(a.at) < answerLasts)
+	cached, ok := e.answers.Get(q)
+	if !ok {
+		return solid, false
+	}
+	a := cached.(answer)
+	return a.owner, a.owner == dangling || now.Sub(a.at) < answerLasts
 }
 
 func (e *remoteOwners) isUnresponsive(gv schema.GroupVersion, now time.Time) bool {
@@ -168,12 +170,5 @@ func (e *remoteOwners) remember(q query, found owner, err error, now time.Time) 
 		return
 	}
 	delete(e.unresponsive, gv)
-	if _, ok := e.answers[q]; !ok {
-		e.oldest = append(e.oldest, q)
-	}
-	e.answers[q] = answer{found, now}
-	if len(e.oldest) > maxAnswers {
-		delete(e.answers, e.oldest[0])
-		e.oldest = e.oldest[1:]
-	}
+	e.answers.Add(q, answer{found, now})
 }
