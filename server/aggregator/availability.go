@@ -9,10 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
 	"github.com/rowlock/rowlock/authx"
-)
 	"github.com/rowlock/rowlock/server/status"
+)
 
 // Availability is the state of an APIService that leads to another server; it becomes the condition Available.
 type Availability struct {
@@ -172,17 +173,7 @@ func (a *Aggregator) Available(s *apiregistrationv1.APIService) bool {
 	if v, ok := a.Availability(s); ok {
 		return v.available()
 	}
-	return conditionTrue(s)
-}
-
-// conditionTrue reads the condition.
-func conditionTrue(s *apiregistrationv1.APIService) bool {
-	for _, c := range s.Status.Conditions {
-		if c.Type == apiregistrationv1.Available {
-			return c.Status == apiregistrationv1.ConditionTrue
-		}
-	}
-	return false
+	return helper.IsAPIServiceConditionTrue(s, apiregistrationv1.Available)
 }
 
 // Availability returns this server's own on an APIService; ok is false where it has none yet.

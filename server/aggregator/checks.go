@@ -7,10 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
 	"github.com/rowlock/rowlock/server/cache"
-)
 	"github.com/rowlock/rowlock/server/status"
+)
 
 // How servers are looked after.
 const (
@@ -112,7 +113,7 @@ func (c *checker) take() {
 		v := c.known[s.Name]
 		if v == nil || v.uid != s.UID {
 			v = &checkedService{uid: s.UID}
-			if conditionTrue(s) {
+			if helper.IsAPIServiceConditionTrue(s, apiregistrationv1.Available) {
 				v.Availability = passed // as it was left, until it is checked
 			}
 			c.known[s.Name] = v

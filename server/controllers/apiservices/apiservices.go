@@ -5,10 +5,10 @@ package apiservices
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/aggregator"
@@ -89,27 +89,12 @@ func (c *Controller) reconcile(ctx context.Context, item *cache.Item, local bool
 	if !known || hasCondition(s, condition) {
 		return nil
 	}
-	if i := available(s.Status.Conditions); i < 0 {
-		s.Status.Conditions = append(s.Status.Conditions, condition)
-	} else {
-		if s.Status.Conditions[i].Status == condition.Status {
-			condition.LastTransitionTime = s.Status.Conditions[i].LastTransitionTime
-		}
-		s.Status.Conditions[i] = condition
-	}
+	helper.SetAPIServiceCondition(s, condition)
 	return c.API.Call(context.WithValue(ctx, restored{}, true), agent, http.MethodPut, Path+"/"+s.Name+"/status", reconcile.JSON, s, nil)
-}
-
-func available(list []apiregistrationv1.APIServiceCondition) int {
-	return slices.IndexFunc(list, func(c apiregistrationv1.APIServiceCondition) bool { return c.Type == apiregistrationv1.Available })
 }
 
 // hasCondition reports whether an APIService has a condition already, regardless of its time.
 func hasCondition(s *apiregistrationv1.APIService, c apiregistrationv1.APIServiceCondition) bool {
-	i := available(s.Status.Conditions)
-	if i < 0 {
-		return false
-	}
-	have := s.Status.Conditions[i]
-	return have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
+	have := helper.GetAPIServiceConditionByType(s, c.Type)
+	return have != nil && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
 }

@@ -57,8 +57,12 @@ func (d *writer) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 		}
 		return true
 	})
+	version, err := apihelpers.GetCRDStorageVersion(crd)
+	if err != nil {
+		return 0, err
+	}
 	for namespace := range namespaces {
-		path := "/apis/" + crd.Spec.Group + "/" + storedVersion(crd) + "/"
+		path := "/apis/" + crd.Spec.Group + "/" + version + "/"
 		if namespace != "" {
 			path += "namespaces/" + namespace + "/"
 		}
@@ -68,15 +72,6 @@ func (d *writer) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 		}
 	}
 	return d.Cache.Count(storage), err
-}
-
-func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for i := range crd.Spec.Versions {
-		if crd.Spec.Versions[i].Storage {
-			return crd.Spec.Versions[i].Name
-		}
-	}
-	return ""
 }
 
 // release takes the finalizer from a definition.

@@ -9,8 +9,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,18 +42,12 @@ type Definition struct {
 
 // Established reports whether a definition is served.
 func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return isTrue(crd, apiextensionsv1.Established)
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
 
 // Ending reports whether a definition is being deleted, and its objects with it.
 func Ending(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return isTrue(crd, apiextensionsv1.Terminating)
-}
-
-func isTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == t && c.Status == apiextensionsv1.ConditionTrue
-	})
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Terminating)
 }
 
 func (d *Definition) namespaced() bool { return d.spec.Scope == apiextensionsv1.NamespaceScoped }
