@@ -18,7 +18,8 @@ import (
 // A token with an unknown key causes a fetch of the keys, because they may have changed. Unauthenticated
 // clients can send such tokens, so there are at most fetchBurst fetches in a row and then one every
 // fetchEvery. A new key is known after the next fetch, whichever request caused it. A key that the provider no longer
-// publishes is known for renewAfter, and then until the next token: the keys are fetched again.
+// publishes is known for renewAfter, and then until the next token: the keys are fetched again. That holds also if all
+// published keys are of types that the library does not know: the provider has withdrawn the others.
 const (
 	fetchBurst = 2
 	fetchEvery = 5 * time.Second
@@ -105,16 +106,19 @@ func (k *keySet) parse(token string) (*jose.JSONWebSignature, error) {
 
 // current returns the keys, and fetches them first if the last fetch was long ago. If that fails, they stay for as long again.
 func (k *keySet) current(ctx context.Context) []jose.JSONWebKey {
-	k.mu.Lock()
-	keys, old := k.keys, k.now().Sub(k.began) >= renewAfter
-	k.mu.Unlock()
-	if keys == nil || !old {
-		return keys
-	}
-	if renewed, err := k.newer(ctx); err == nil {
-		return renewed
+	keys, old := k.known()
+	if keys != nil && old {
+		_, _ = k.newer(ctx)
+		keys, _ = k.known()
 	}
 	return keys
+}
+
+// known returns the keys, and whether the last fetch was long ago.
+func (k *keySet) known() (keys []jose.JSONWebKey, old bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keys, k.now().Sub(k.began) >= renewAfter
 }
 
 // verify tries the keys that a signature may be of. An empty payload is none.
@@ -141,7 +145,7 @@ func (k *keySet) newer(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	defer k.mu.Unlock()
 	if !k.mayFetch() {
-		if k.err != nil && k.keys == nil {
+		if k.err != nil && len(k.keys) == 0 {
 			return nil, fmt.Errorf("fetching keys %w", k.err)
 		}
 		return nil, errSignature
@@ -151,7 +155,7 @@ func (k *keySet) newer(ctx context.Context) ([]jose.JSONWebKey, error) {
 	k.mu.Unlock()
 	keys, err := k.fetch(ctx)
 	k.mu.Lock()
-	if k.err = err; err == nil {
+	if k.err = err; keys != nil {
 		k.keys = keys
 	}
 	k.fetched = nil
@@ -224,8 +228,8 @@ func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return decodeKeys(body)
 }
 
-// decodeKeys decodes a key set. It leaves out keys of types that it does not know, as RFC 7517 (section 5) asks for, and
-// fails if it knows none of them.
+// decodeKeys decodes a key set. It leaves out keys of types that it does not know, as RFC 7517 (section 5) asks for. If it
+// knows none of them, it returns an empty list and the reason.
 func decodeKeys(body []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

@@ -206,7 +206,8 @@ func TestKeysCannotBeFetched(t *testing.T) {
 }
 
 // TestKeysOfOtherTypes: a provider may publish keys of types that the library does not know, for other clients. They do not
-// keep tokens with the other keys from being verified.
+// keep tokens with the other keys from being verified. Keys that it withdraws are refused even if it publishes no others that
+// the library knows; the error gives the reason.
 func TestKeysOfOtherTypes(t *testing.T) {
 	for name, foreign := range map[string]string{
 		"a curve":     `{"kty":"OKP","crv":"X448","kid":"other","x":"PreoKbDNIPW8_AtZm2_sz22kYnEHvbDU80W0MCfYuXL8PjT7QjKhPcG3LV67D2uB73BxnvzNgmQ"}`,
@@ -216,16 +217,21 @@ func TestKeysOfOtherTypes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &published{foreign: foreign}
 			k, now := fetcher(t, p)
-			good := p.key(t, "one")
-			if _, err := k.VerifySignature(t.Context(), signed(t, good, "one")); err != nil {
+			token := signed(t, p.key(t, "one"), "one")
+			if _, err := k.VerifySignature(t.Context(), token); err != nil {
 				t.Errorf("beside such a key: %v", err)
 			}
 			p.mu.Lock()
 			p.set.Keys = nil
 			p.mu.Unlock()
 			*now = now.Add(time.Hour)
-			if _, err := k.VerifySignature(t.Context(), signed(t, good, "two")); err == nil || errors.Is(err, errSignature) {
-				t.Errorf("of such a key alone: %v", err)
+			for range 2 * fetchBurst {
+				if _, err := k.VerifySignature(t.Context(), token); err == nil || errors.Is(err, errSignature) {
+					t.Errorf("of a withdrawn key, beside such a key alone: %v", err)
+				}
+			}
+			if signs, err := k.signs(t.Context(), token); signs || err != nil {
+				t.Errorf("a withdrawn key signs: %t, %v", signs, err)
 			}
 		})
 	}
