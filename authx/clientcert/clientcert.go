@@ -28,7 +28,13 @@ import (
 type Authenticator struct {
 	verifier *Verifier
 	uids     bool
-	known    memory[*authx.Authenticated]
+	known    memory[result]
+}
+
+// result is the user of a certificate that came with others, chain in all.
+type result struct {
+	who   *authx.Authenticated
+	chain chain
 }
 
 // New makes an Authenticator; roots is called on each request, so that the pool can be
@@ -47,8 +53,10 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 	if leaf.Subject.CommonName == "" {
 		return nil, false, nil
 	}
-	if who, ok := a.known.get(leaf); ok {
-		return who, true, nil
+	// Connections with equal certificates share them in memory, but each may come with other intermediate ones, which live only as
+	// long as it does.
+	if known, ok := a.known.get(leaf); ok && known.chain.is(r.TLS.PeerCertificates) {
+		return known.who, true, nil
 	}
 	uid := ""
 	if a.uids {
@@ -65,7 +73,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 		Name: leaf.Subject.CommonName, UID: uid, Groups: groups,
 		Extra: map[string][]string{authx.CredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}, StillValid: a.verifier.StillValid(r), CertificateEnds: leaf.NotAfter}
-	a.known.put(leaf, who)
+	a.known.put(leaf, result{who, chainOf(r)})
 	return who, true, nil
 }
 
@@ -178,13 +186,34 @@ func refuse(leaf *x509.Certificate, err error) error {
 	return &refusal{text: text, expired: errors.As(err, &invalid) && invalid.Reason == x509.Expired}
 }
 
+// chain is the certificates of a connection. It does not keep them alive.
+type chain []weak.Pointer[x509.Certificate]
+
+func chainOf(r *http.Request) chain {
+	made := make(chain, len(r.TLS.PeerCertificates))
+	for i, c := range r.TLS.PeerCertificates {
+		made[i] = weak.Make(c)
+	}
+	return made
+}
+
+// is reports whether a chain consists of these certificates, whose first one it has.
+func (c chain) is(certs []*x509.Certificate) bool {
+	if len(c) != len(certs) {
+		return false
+	}
+	for i := 1; i < len(c); i++ {
+		if c[i].Value() != certs[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // StillValid returns a function that reports whether the certificate of a request is still one of the authorities. It does not
 // keep the certificate alive: the connection does, as long as the request lasts.
 func (v *Verifier) StillValid(r *http.Request) func(context.Context) bool {
-	chain := make([]weak.Pointer[x509.Certificate], len(r.TLS.PeerCertificates))
-	for i, c := range r.TLS.PeerCertificates {
-		chain[i] = weak.Make(c)
-	}
+	chain := chainOf(r)
 	return func(context.Context) bool {
 		state := &tls.ConnectionState{PeerCertificates: make([]*x509.Certificate, len(chain))}
 		for i, c := range chain {

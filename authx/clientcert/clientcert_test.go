@@ -127,6 +127,54 @@ func TestAuthoritiesChange(t *testing.T) {
 	}
 }
 
+// TestAuthoritiesChangeForAll: requests of a connection end with their authority although an earlier connection, with an equal
+// certificate and another intermediate one, has gone.
+func TestAuthoritiesChangeForAll(t *testing.T) {
+	ca := issue(t, nil, nil)
+	middle := issue(t, ca, func(c *x509.Certificate) {
+		c.Subject.CommonName, c.IsCA, c.KeyUsage, c.ExtKeyUsage = "middle", true, x509.KeyUsageCertSign, nil
+	})
+	leaf := issue(t, middle, nil)
+	roots := pool(ca)
+	a := clientcert.New(func() *x509.CertPool { return roots() }, false)
+	// connect makes a request with the leaf, which all connections share, and a copy of the other certificate.
+	connect := func() *http.Request {
+		r, copied := request(leaf), slices.Clone(middle.cert.Raw)
+		other, err := x509.ParseCertificate(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.TLS.PeerCertificates = append(r.TLS.PeerCertificates, other)
+		return r
+	}
+	var gone weak.Pointer[x509.Certificate]
+	func() {
+		first := connect()
+		gone = weak.Make(first.TLS.PeerCertificates[1])
+		if who, _, err := a.Authenticate(first); err != nil || !who.StillValid(t.Context()) {
+			t.Fatal(who, err)
+		}
+	}()
+	r := connect()
+	who, _, err := a.Authenticate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); gone.Value() != nil; runtime.GC() {
+		if time.Now().After(end) {
+			t.Fatal("the certificate of the first connection is kept")
+		}
+	}
+	if !who.StillValid(t.Context()) {
+		t.Error("a good certificate does not stand")
+	}
+	roots = pool(issue(t, nil, nil))
+	if who.StillValid(t.Context()) {
+		t.Error("a certificate stands without its authority")
+	}
+	runtime.KeepAlive(r)
+}
+
 // TestBadIsRemembered: a bad certificate is looked at once, however many requests come
 // with it, until the authorities change or a few seconds have passed.
 func TestBadIsRemembered(t *testing.T) {
