@@ -70,25 +70,38 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 		return nil, true, err
 	}
 	defer leave()
-	s, found, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
+	s, _, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
 	if err != nil {
 		return nil, true, err
 	}
-	if !found || s.Deleting || s.Type != SecretType ||
-		subtle.ConstantTimeCompare(s.Data[KeySecret], []byte(secret)) != 1 || string(s.Data[KeyID]) != id ||
-		Expired(s.Data, a.now()) || string(s.Data[KeyAuth]) != "true" {
+	hash := sha256.Sum256([]byte(secret))
+	who := s.identity(id, hash)
+	if who == nil || Expired(s.Data, a.now()) {
 		return nil, false, nil
+	}
+	stands := func(ctx context.Context) bool {
+		s, _, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
+		if err != nil {
+			return true
+		}
+		now := s.identity(id, hash)
+		return now != nil && now.Covers(who)
+	}
+	return &authx.Authenticated{Identity: who, StillValid: stands}, true, nil
+}
+
+// identity returns the user of the token that has an ID, and a secret with a hash. It returns nil if the Secret does not authenticate
+// that token, as one that does not exist. When the token expires does not count.
+func (s *Secret) identity(id string, hash [sha256.Size]byte) *authx.Identity {
+	stored := sha256.Sum256(s.Data[KeySecret])
+	if s.Deleting || s.Type != SecretType || subtle.ConstantTimeCompare(stored[:], hash[:]) != 1 || string(s.Data[KeyID]) != id || string(s.Data[KeyAuth]) != "true" {
+		return nil
 	}
 	groups, ok := groups(s.Data)
 	if !ok {
-		return nil, false, nil
+		return nil
 	}
-	hash := sha256.Sum256(s.Data[KeySecret])
-	stands := func(ctx context.Context) bool {
-		s, found, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
-		return err != nil || found && !s.Deleting && sha256.Sum256(s.Data[KeySecret]) == hash && string(s.Data[KeyAuth]) == "true"
-	}
-	return &authx.Authenticated{Identity: &authx.Identity{Name: userPrefix + id, Groups: groups}, StillValid: stands}, true, nil
+	return &authx.Identity{Name: userPrefix + id, Groups: groups}
 }
 
 func (a *Authenticator) now() time.Time {

@@ -76,16 +76,58 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: the Secret was changed", tc.name)
 		}
 	}
-	there := secrets{"bootstrap-token-abcdef": {Type: bootstrap.SecretType, Data: data(nil)}}
-	who, _, err := (&bootstrap.Authenticator{Secrets: there}).AuthenticateToken(t.Context(), good, nil)
-	if err != nil || !who.StillValid(t.Context()) {
-		t.Fatal(who, err)
-	}
-	if delete(there, "bootstrap-token-abcdef"); who.StillValid(t.Context()) {
-		t.Error("a token stands without its Secret")
-	}
 	a := &bootstrap.Authenticator{Secrets: secrets{}}
 	if who, mine, err := a.AuthenticateToken(t.Context(), "broken.0123456789abcdef", nil); err == nil || !mine || who != nil {
 		t.Errorf("without a store: %v %v %v", who, mine, err)
+	}
+}
+
+// TestStillValid: a token of a request that lasts is valid until its Secret would no longer authenticate the same user in the same
+// groups. The end of its time does not count, nor does a store that fails.
+func TestStillValid(t *testing.T) {
+	const extra, started = "system:bootstrappers:a,system:bootstrappers:b", "2030-01-01T00:00:00Z"
+	for _, tc := range []struct {
+		name   string
+		change func(secrets, *bootstrap.Secret)
+		stands bool
+	}{
+		{"nothing", func(secrets, *bootstrap.Secret) {}, true},
+		{"another group", func(_ secrets, s *bootstrap.Secret) {
+			s.Data["auth-extra-groups"] = []byte(extra + ",system:bootstrappers:c")
+		}, true},
+		{"expired", func(_ secrets, s *bootstrap.Secret) { s.Data["expiration"] = []byte("2029-01-01T00:00:00Z") }, true},
+		{"a group less", func(_ secrets, s *bootstrap.Secret) { s.Data["auth-extra-groups"] = []byte("system:bootstrappers:a") }, false},
+		{"no groups", func(_ secrets, s *bootstrap.Secret) { delete(s.Data, "auth-extra-groups") }, false},
+		{"invalid groups", func(_ secrets, s *bootstrap.Secret) { s.Data["auth-extra-groups"] = []byte(extra + ",system:masters") }, false},
+		{"another secret", func(_ secrets, s *bootstrap.Secret) { s.Data["token-secret"] = []byte("0123456789abcdee") }, false},
+		{"another ID", func(_ secrets, s *bootstrap.Secret) { s.Data["token-id"] = []byte("fedcba") }, false},
+		{"another type", func(_ secrets, s *bootstrap.Secret) { s.Type = "Opaque" }, false},
+		{"another use", func(_ secrets, s *bootstrap.Secret) { delete(s.Data, "usage-bootstrap-authentication") }, false},
+		{"deleted", func(_ secrets, s *bootstrap.Secret) { s.Deleting = true }, false},
+		{"gone", func(all secrets, _ *bootstrap.Secret) { delete(all, "bootstrap-token-abcdef") }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &bootstrap.Secret{Type: bootstrap.SecretType, Data: map[string][]byte{
+				"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true"),
+				"auth-extra-groups": []byte(extra), "expiration": []byte("2030-01-01T01:00:00Z"),
+			}}
+			now, err := time.Parse(time.RFC3339, started)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := secrets{"bootstrap-token-abcdef": *s}
+			a := &bootstrap.Authenticator{Secrets: all, Clock: func() time.Time { return now }}
+			who, _, err := a.AuthenticateToken(t.Context(), "abcdef.0123456789abcdef", nil)
+			if err != nil || who == nil {
+				t.Fatal(who, err)
+			}
+			tc.change(all, s)
+			if _, there := all["bootstrap-token-abcdef"]; there {
+				all["bootstrap-token-abcdef"] = *s
+			}
+			if stands := who.StillValid(t.Context()); stands != tc.stands {
+				t.Errorf("the token is valid: %t", stands)
+			}
+		})
 	}
 }
