@@ -17,16 +17,15 @@ import (
 // body is the bytes of an item with the forms made of them: plain, packed in memory, or packed in a file. Packing or unpacking
 // an item gives it another body: readers of the former one may go on.
 //
-// There is one for each object, so it has 48 bytes, a size class of the allocator; and 112 with its Item, which is another.
-// What most bodies lack is in derived.
+// There is one for each object, so it has 40 bytes; and 96 with its Item, a size class of the allocator. What most bodies lack is
+// in derived.
 type body struct {
-	data    *byte           // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
-	with    *shape          // what it is packed with; plain: the lines of its storage
-	common  *packing.Common // labels and owners, if packed
-	derived atomic.Pointer[derived]
-	size    int32           // of JSON; its complement if bare
-	sized   atomic.Int32    // bytes of the Protobuf form, plus one; 0 if unknown
-	at      values.Location // where the value is in the file of with
+	data    *byte                   // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
+	derived atomic.Pointer[derived] // its own, or that of its shape
+	common  *packing.Common         // labels and owners, if packed
+	size    int32                   // of JSON; its complement if bare
+	sized   atomic.Int32            // bytes of the Protobuf form, plus one; 0 if unknown
+	at      values.Location         // where the value is in the file of its shape
 }
 
 // storageInfo is shared by the items of a storage.
@@ -38,29 +37,48 @@ type storageInfo struct {
 	lines   shape                         // of plain bodies
 }
 
-func (h *storageInfo) init() { h.lines = shape{info: h, plain: true} }
+func (h *storageInfo) init() {
+	h.lines.info, h.lines.plain = h, true
+	h.lines.ready()
+}
 
-// derived holds values derived from a body's bytes, or their source.
+// derived holds the shape of a body, values derived from its bytes, or their source.
 type derived struct {
+	with    *shape                        // never changes
 	filed   atomic.Pointer[body]          // the same bytes packed in a file, for a plain body; or nil
 	message *message                      // the packed Protobuf form, or nil; never changes
 	meta    atomic.Pointer[metadata.Meta] // of a plain body
 	forms   atomic.Pointer[form[FormKey]]
 	hard    atomic.Uint32 // number of the shape with which a plain body does not become smaller
-	err     error         // see Item.Err; never changes
+	rare    *rare         // or nil; never changes
+}
+
+// rare is what few items have.
+type rare struct {
+	err     error // see Item.Err
+	created int64 // see Item.Created
+}
+
+func bodyOf(data *byte, with *shape, size int32) *body {
+	b := &body{data: data, size: size}
+	b.derived.Store(&with.none)
+	return b
 }
 
 // plainBody returns a body of a line.
 func plainBody(of *storageInfo, line []byte) *body {
-	return &body{data: unsafe.SliceData(line), with: &of.lines, size: int32(len(line) - 1)}
+	return bodyOf(unsafe.SliceData(line), &of.lines, int32(len(line)-1))
 }
 
 // bareBody returns a plain body without a newline.
 func bareBody(of *storageInfo, data []byte) *body {
-	return &body{data: unsafe.SliceData(data), with: &of.lines, size: ^int32(len(data))}
+	return bodyOf(unsafe.SliceData(data), &of.lines, ^int32(len(data)))
 }
 
-func (b *body) packed() bool { return !b.with.plain }
+// with returns what a body is packed with; plain: the lines of its storage.
+func (b *body) with() *shape { return b.derived.Load().with }
+
+func (b *body) packed() bool { return !b.with().plain }
 
 func (b *body) bare() bool { return b.size < 0 }
 
@@ -74,91 +92,71 @@ func (b *body) plain() []byte {
 
 // inFile returns the body of the same bytes in a file, or nil.
 func (b *body) inFile() *body {
-	if b.packed() {
-		if b.with.values != nil {
-			return b
-		}
-		return nil
-	}
-	if m := b.derived.Load(); m != nil {
+	m := b.derived.Load()
+	switch {
+	case m.with.plain:
 		return m.filed.Load()
+	case m.with.values != nil:
+		return b
 	}
 	return nil
 }
 
 // again returns a body of the same bytes, without derived values.
 func (b *body) again() *body {
-	return &body{data: b.data, with: b.with, size: b.size, common: b.common, at: b.at}
+	made := bodyOf(b.data, b.with(), b.size)
+	made.common, made.at = b.common, b.at
+	return made
 }
 
 // unpack appends the line of a packed body.
 func (b *body) unpack(dst []byte) ([]byte, error) {
-	if b.with.values == nil {
-		return b.with.unpack(dst, b.value(), int(b.size))
+	with := b.with()
+	if with.values == nil {
+		return with.unpack(dst, b.value(), int(b.size))
 	}
-	value, page, err := b.with.values.Read(b.at)
+	value, page, err := with.values.Read(b.at)
 	if err != nil {
 		return dst, err
 	}
 	defer page.Release()
-	return b.with.unpack(dst, value, int(b.size))
+	return with.unpack(dst, value, int(b.size))
 }
 
 // cloned returns a plain body with its own copy of the bytes, for an item that is not published yet.
 func (b *body) cloned() *body {
-	made := &body{data: unsafe.SliceData(bytes.Clone(b.plain())), with: b.with, size: b.size}
-	if m := b.derived.Load(); m != nil && m.err != nil {
-		made.keep().err = m.err
-	}
+	made := bodyOf(unsafe.SliceData(bytes.Clone(b.plain())), b.with(), b.size)
+	made.like(b, nil, nil)
 	return made
 }
 
 // hard returns the number of the shape with which a plain body does not become smaller, or 0.
-func (b *body) hard() uint32 {
-	if m := b.derived.Load(); m != nil {
-		return m.hard.Load()
-	}
-	return 0
-}
+func (b *body) hard() uint32 { return b.derived.Load().hard.Load() }
 
 // keep returns the derived values of the body, and makes them if necessary.
 func (b *body) keep() *derived {
-	if m := b.derived.Load(); m != nil {
+	m := b.derived.Load()
+	if m != &m.with.none {
 		return m
 	}
-	b.derived.CompareAndSwap(nil, &derived{})
+	b.derived.CompareAndSwap(m, &derived{with: m.with})
 	return b.derived.Load()
 }
 
 // message returns the packed Protobuf form, or nil.
-func (b *body) message() *message {
-	if m := b.derived.Load(); m != nil {
-		return m.message
-	}
-	return nil
-}
+func (b *body) message() *message { return b.derived.Load().message }
 
 // forms returns the first of the forms, or nil.
-func (b *body) forms() *form[FormKey] {
-	if m := b.derived.Load(); m != nil {
-		return m.forms.Load()
-	}
-	return nil
-}
+func (b *body) forms() *form[FormKey] { return b.derived.Load().forms.Load() }
 
 // scanned returns the metadata of a plain body, or nil if it was not scanned yet.
-func (b *body) scanned() *metadata.Meta {
-	if m := b.derived.Load(); m != nil {
-		return m.meta.Load()
-	}
-	return nil
-}
+func (b *body) scanned() *metadata.Meta { return b.derived.Load().meta.Load() }
 
-// like takes the forms of another body of the same bytes. No other goroutine may have b yet.
+// like takes the forms of another body of the same item. No other goroutine may have b yet.
 func (b *body) like(other *body, message *message, forms *form[FormKey]) {
 	b.sized.Store(other.sized.Load())
-	if message != nil || forms != nil {
-		m := &derived{message: message}
+	if rare := other.derived.Load().rare; message != nil || forms != nil || rare != nil {
+		m := &derived{with: b.with(), message: message, rare: rare}
 		m.forms.Store(forms)
 		b.derived.Store(m)
 	}
@@ -191,7 +189,7 @@ func (b *body) weight() int {
 	switch {
 	case !b.packed():
 		return len(b.plain())
-	case b.with.values != nil:
+	case b.with().values != nil:
 		return len(b.meta())
 	}
 	return len(b.meta()) + len(b.value())
@@ -341,6 +339,13 @@ type shape struct {
 	storage *kinds.Storage // whose fields are in the metadata
 	objects *packing.Codec // nil: values are lines as they are, which is so in files alone
 	values  *values.File   // where the values are; nil: in memory
+	none    derived        // of bodies without derived values; it never changes
+}
+
+// ready completes a shape.
+func (s *shape) ready() *shape {
+	s.none.with = s
+	return s
 }
 
 // unpack appends a line, whose JSON has a size, of its value.

@@ -90,16 +90,16 @@ func (r *fileLoading) resources() error {
 			r.of = append(r.of, nil)
 			continue
 		}
-		of := &fileResource{s: s, keys: s.keys.Load(), shapes: []*shape{{info: &s.storageInfo, storage: st, values: r.values}}}
+		of := &fileResource{s: s, keys: s.keys.Load(), shapes: []*shape{(&shape{info: &s.storageInfo, storage: st, values: r.values}).ready()}}
 		for _, b := range a.Dictionaries {
 			d := dictionary.Parse(b)
 			if d == nil {
 				return fmt.Errorf("%w: a dictionary of %s", blockfile.ErrDamaged, a.Name)
 			}
-			of.shapes = append(of.shapes, &shape{info: &s.storageInfo, storage: st, objects: &packing.Codec{Dictionary: d}, values: r.values})
+			of.shapes = append(of.shapes, (&shape{info: &s.storageInfo, storage: st, objects: &packing.Codec{Dictionary: d}, values: r.values}).ready())
 		}
 		if last := of.shapes[len(of.shapes)-1]; last.objects != nil {
-			s.packer.adopt(&shape{info: &s.storageInfo, storage: st, objects: last.objects})
+			s.packer.adopt((&shape{info: &s.storageInfo, storage: st, objects: last.objects}).ready())
 		}
 		r.of = append(r.of, of)
 	}

@@ -94,12 +94,12 @@ func (f *cacheFileWrite) add(it *Item) error {
 		return nil
 	}
 	o := &f.object
-	*o = file.Object{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision, Created: it.Created, Head: it.head()}
+	*o = file.Object{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision, Created: it.Created(), Head: it.head()}
 	known := b
 	if !b.packed() && b.inFile() != nil {
 		known = b.inFile() // it was packed once
 	}
-	if known.packed() && known.with.storage == f.of.storage && known.with.objects != nil {
+	if known.packed() && known.with().storage == f.of.storage && known.with().objects != nil {
 		return f.addPacked(it, known)
 	}
 	if !b.packed() {
@@ -115,12 +115,13 @@ func (f *cacheFileWrite) add(it *Item) error {
 // addPacked writes an item's packed body.
 func (f *cacheFileWrite) addPacked(it *Item, b *body) error {
 	o := &f.object
-	o.With, o.Size, o.Meta, o.Common = b.with.objects, int(b.size), b.meta(), b.common
-	if b.with.values == nil {
+	with := b.with()
+	o.With, o.Size, o.Meta, o.Common = with.objects, int(b.size), b.meta(), b.common
+	if with.values == nil {
 		o.Value = b.value()
 		return f.put(it)
 	}
-	value, page, err := b.with.values.Read(b.at)
+	value, page, err := with.values.Read(b.at)
 	if err != nil { // it is read from its row
 		if f.line, err = it.tryLine(b, f.line[:0]); err != nil {
 			return nil
@@ -149,7 +150,8 @@ func (f *cacheFileWrite) addLine(it *Item, line []byte) error {
 	if err := f.put(it); err != nil {
 		return err
 	}
-	b.data, b.with, b.at = packedData(o.Meta, nil), f.of.shape(o.With, f.of.storage, f.values), o.At
+	b.data, b.at = packedData(o.Meta, nil), o.At
+	b.derived.Store(&f.of.shape(o.With, f.of.storage, f.values).none)
 	f.of.plain[it] = b
 	return nil
 }
@@ -166,7 +168,7 @@ func (f *cacheFileWrite) put(it *Item) error {
 func (r *writtenResource) shape(objects *packing.Codec, storage *kinds.Storage, in *values.File) *shape {
 	key := shapeKey{objects, storage}
 	if r.shapes[key] == nil {
-		r.shapes[key] = &shape{info: &r.s.storageInfo, storage: storage, objects: objects, values: in}
+		r.shapes[key] = (&shape{info: &r.s.storageInfo, storage: storage, objects: objects, values: in}).ready()
 	}
 	return r.shapes[key]
 }
@@ -197,8 +199,9 @@ func (f *cacheFileWrite) moved(r *writtenResource, p writtenItem) bool {
 		return true // it was read from its row again
 	default:
 		made = known.again()
-		made.with, made.at = r.shape(p.with, known.with.storage, f.values), p.at
-		if known.with.values == nil {
+		made.derived.Store(&r.shape(p.with, known.with().storage, f.values).none)
+		made.at = p.at
+		if known.with().values == nil {
 			made.data = packedData(known.meta(), nil) // else the value stays in memory
 		}
 	}

@@ -92,7 +92,7 @@ func (c *Cache) Reopen(ctx context.Context, with Opener) (opened int) {
 				failed++
 				continue
 			}
-			row := &sqlstore.Row{Key: key, Revision: it.Revision, Created: it.Created, Value: plain}
+			row := &sqlstore.Row{Key: key, Revision: it.Revision, Created: it.Created(), Value: plain}
 			if s.reread(it, s.read(row, nil)) {
 				opened++
 			}

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -14,15 +15,36 @@ import (
 )
 
 // Item is one version of one object. Its content never changes. Its bytes may be packed later, and the forms that are made
-// of them on first use may be kept or dropped. There are as many as objects, so it has 64 bytes.
+// of them on first use may be kept or dropped. There are as many as objects, so it has 56 bytes.
 type Item struct {
 	Namespace string
 	Name      string
 	Revision  int64
-	Created   int64
 
 	body atomic.Pointer[body]
 	bits atomic.Uint32 // where Body begins, and flags
+	age  uint32        // Revision less Created, or maxAge
+}
+
+// maxAge is the age of an item whose body has Created, because it differs from Revision by as much or more.
+const maxAge = math.MaxUint32
+
+// Created returns the revision at which the object was created.
+func (it *Item) Created() int64 {
+	if it.age < maxAge {
+		return it.Revision - int64(it.age)
+	}
+	return it.body.Load().derived.Load().rare.created
+}
+
+// setCreated sets what Created returns. No other goroutine may have the item yet, and it has a body.
+func (it *Item) setCreated(revision int64) {
+	if age := uint64(it.Revision - revision); age < maxAge {
+		it.age = uint32(age)
+		return
+	}
+	it.age = maxAge
+	it.body.Load().keep().rare = &rare{created: revision}
 }
 
 // Flags of an item, above the number of bytes before Body.
@@ -40,7 +62,7 @@ func (it *Item) Err() error {
 	if it.bits.Load()&flagUnreadable == 0 {
 		return nil
 	}
-	return it.body.Load().derived.Load().err // its body stays
+	return it.body.Load().derived.Load().rare.err // its body stays
 }
 
 // Sealed reports whether the value cannot be read because it cannot be decrypted: JSON returns the bytes in the table.
@@ -53,7 +75,7 @@ func (it *Item) Older() bool { return it.bits.Load()&flagOlder != 0 }
 // head returns where Body begins; 0: the bytes are not an object's.
 func (it *Item) head() int { return int(it.bits.Load() & maxHead) }
 
-func (it *Item) info() *storageInfo { return it.body.Load().with.info }
+func (it *Item) info() *storageInfo { return it.body.Load().with().info }
 
 // InCacheFile reports whether the item's value is in the cache file.
 func (it *Item) InCacheFile() bool { return it.body.Load().inFile() != nil }
@@ -82,7 +104,7 @@ func (it *Item) tryPlain() (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	home := b.with.info
+	home := b.with().info
 	made := plainBody(home, line)
 	if again && home.plain.Available() {
 		made.like(b, b.message(), b.forms()) // another goroutine may be making a form of these bytes
@@ -210,16 +232,17 @@ func (it *Item) Meta() *metadata.Meta {
 	if !b.packed() {
 		return it.metaOf(b)
 	}
-	st := b.with.info.storage.Load()
-	if b.with.storage != st {
+	with := b.with()
+	st := with.info.storage.Load()
+	if with.storage != st {
 		if plain, err := it.tryPlain(); err == nil {
 			return it.metaOf(plain)
 		}
 	}
-	m := metadata.Unpack(b.meta(), b.with.storage)
+	m := metadata.Unpack(b.meta(), with.storage)
 	m.Labels = b.common.Set()
-	if b.with.storage != st { // its fields can be read nowhere
-		b.with.info.unread.Store(true)
+	if with.storage != st { // its fields can be read nowhere
+		with.info.unread.Store(true)
 		m.Storage, m.Fields = st, noFields(st)
 	}
 	return m
@@ -227,8 +250,9 @@ func (it *Item) Meta() *metadata.Meta {
 
 // fieldMeta is Meta for a caller that needs only Fields: of a packed item it makes no map of labels.
 func (it *Item) fieldMeta() *metadata.Meta {
-	if b := it.body.Load(); b.packed() && b.with.storage == b.with.info.storage.Load() {
-		return metadata.UnpackFields(b.meta(), b.with.storage)
+	b := it.body.Load()
+	if with := b.with(); !with.plain && with.storage == with.info.storage.Load() {
+		return metadata.UnpackFields(b.meta(), with.storage)
 	}
 	return it.Meta()
 }
@@ -243,7 +267,7 @@ func (it *Item) labels() labels.Labels {
 
 // metaOf returns the metadata of a plain body of the item.
 func (it *Item) metaOf(b *body) *metadata.Meta {
-	st := b.with.info.storage.Load()
+	st := b.with().info.storage.Load()
 	if m := b.scanned(); m != nil && m.Storage == st {
 		return m
 	}
@@ -287,7 +311,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	case b.packed() && !metadata.HasManyOwners(b.meta()):
 		return b.common.Refs(dst)
 	case b.packed():
-		b = plainBody(b.with.info, it.line(b, make([]byte, 0, b.size+1)))
+		b = plainBody(b.with().info, it.line(b, make([]byte, 0, b.size+1)))
 	}
 	return it.ownerInfoOf(b).Owners(dst, b.json(), false)
 }

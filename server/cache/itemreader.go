@@ -63,13 +63,14 @@ func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
 	if err := r.left.Next(o); err != nil {
 		return nil, nil, err
 	}
-	both := &itemAndBody{item: Item{Namespace: o.Namespace, Name: o.Name, Revision: o.Revision, Created: o.Created}}
+	both := &itemAndBody{item: Item{Namespace: o.Namespace, Name: o.Name, Revision: o.Revision}}
 	it = &both.item
 	it.bits.Store(uint32(o.Head))
-	it.body.Store(&both.body)
 	if fields, err = r.packed(&both.body, fields); err != nil {
 		return nil, nil, err
 	}
+	it.body.Store(&both.body)
+	it.setCreated(o.Created)
 	return it, fields, nil
 }
 
@@ -114,7 +115,8 @@ func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
 	if !ok || st != nil && len(fields) != len(st.Fields) {
 		return nil, file.ErrForm
 	}
-	b.data, b.with, b.size, b.common, b.at = o.MetaAt, with, int32(o.Size), o.Common, o.At
+	b.data, b.size, b.common, b.at = o.MetaAt, int32(o.Size), o.Common, o.At
+	b.derived.Store(&with.none)
 	if st == nil {
 		return nil, nil
 	}

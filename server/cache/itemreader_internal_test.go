@@ -41,7 +41,7 @@ func TestLongHead(t *testing.T) {
 func TestFiledHead(t *testing.T) {
 	meta := (&metadata.Meta{}).AppendPacked(nil, false)
 	for head, ok := range map[int]bool{maxHead: true, maxHead + 1: false} {
-		r := itemReader{shapes: []*shape{{}}, object: file.Object{Head: head, Size: 2 * maxHead, Meta: meta}}
+		r := itemReader{shapes: []*shape{(&shape{}).ready()}, object: file.Object{Head: head, Size: 2 * maxHead, Meta: meta}}
 		if _, err := r.packed(&body{}, nil); (err == nil) != ok {
 			t.Errorf("%d: %v", head, err)
 		}

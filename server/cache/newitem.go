@@ -71,12 +71,12 @@ func bareItem(row *sqlstore.Row, at *storageInfo) *Item {
 		Namespace: unique.Make(row.Key.Namespace).Value(),
 		Name:      strings.Clone(row.Key.Name),
 		Revision:  row.Revision,
-		Created:   row.Created,
 	}
 	if row.Deleted {
 		it.bits.Store(flagOlder)
 	}
 	it.body.Store(bareBody(at, row.Value))
+	it.setCreated(row.Created)
 	return it
 }
 
@@ -105,19 +105,19 @@ func (it *Item) splice(room, value []byte) {
 // at returns the same state at another revision: a watcher sees it for an object that left its selection. An item that cannot
 // be read makes a corrupt one.
 func (it *Item) at(revision int64) *Item {
-	out := &Item{Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created}
+	out := &Item{Namespace: it.Namespace, Name: it.Name, Revision: revision}
 	out.bits.Store(flagOlder | it.bits.Load()&flagSealed)
+	var text []byte
 	b, err := it.tryPlain()
-	if err != nil {
-		out.body.Store(bareBody(it.info(), nil))
-		out.fail(err)
-		return out
+	if err == nil {
+		text, err = b.json(), it.Err()
 	}
-	out.body.Store(bareBody(it.info(), b.json()))
-	if err := it.Err(); err != nil {
+	out.body.Store(bareBody(it.info(), text))
+	out.setCreated(it.Created())
+	if err != nil {
 		out.fail(err)
 	} else if it.head() != 0 {
-		out.splice(nil, b.json())
+		out.splice(nil, text)
 	}
 	return out
 }
@@ -132,11 +132,17 @@ func (it *Item) setLine(line []byte, head int, err error) {
 		head = bytes.IndexByte(line, '{') + 1
 	}
 	it.bits.Or(uint32(head))
-	it.body.Store(plainBody(it.info(), line))
+	b := plainBody(it.info(), line)
+	b.like(it.body.Load(), nil, nil)
+	it.body.Store(b)
 }
 
 // fail makes the item one that cannot be read. No other goroutine may have it yet.
 func (it *Item) fail(err error) {
-	it.body.Load().keep().err = err
+	m, failed := it.body.Load().keep(), &rare{err: err}
+	if m.rare != nil {
+		failed.created = m.rare.created
+	}
+	m.rare = failed
 	it.bits.Or(flagUnreadable)
 }

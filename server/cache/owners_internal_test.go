@@ -70,7 +70,8 @@ func TestOwnerInfoOfPacked(t *testing.T) {
 			t.Errorf("%s: owners are kept: %v, in %d bytes", name, !metadata.HasManyOwners(b.meta()), len(b.common.Owners()))
 		}
 		if !c.many { // the value is not there to be read
-			away := &body{with: b.with, data: packedData(b.meta(), nil), common: b.common}
+			away := bodyOf(packedData(b.meta(), nil), b.with(), 0)
+			away.common = b.common
 			it.body.Store(away)
 		}
 		if d := cmp.Diff(info, it.OwnerInfo()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(before, it.body.Load().common.Set()); d != "" {

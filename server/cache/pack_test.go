@@ -43,7 +43,7 @@ func pack(t testing.TB, c *cache.Cache) {
 // seen returns all that readers can see of an item.
 func seen(it *cache.Item) string {
 	m := it.Meta()
-	return fmt.Sprintf("%s/%s %d %d %s\n%s\n%s\n%s\n%s\n%s\n%v %v %s %v %d %d", it.Namespace, it.Name, it.Revision, it.Created,
+	return fmt.Sprintf("%s/%s %d %d %s\n%s\n%s\n%s\n%s\n%s\n%v %v %s %v %d %d", it.Namespace, it.Name, it.Revision, it.Created(),
 		it.JSON(), it.Line(), it.Body(), it.Peek(), it.AppendJSON([]byte("x")), it.AppendBody([]byte("y")), m.UID, m.Labels,
 		it.Metadata(), m.Fields, it.Size(), it.BodySize())
 }

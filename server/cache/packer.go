@@ -45,7 +45,7 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 	}
 	if p.shape == nil || p.shape.objects != with || p.shape.storage != storage {
 		p.shapes++
-		p.shape = &shape{info: p.home, number: p.shapes, storage: storage, objects: with}
+		p.shape = (&shape{info: p.home, number: p.shapes, storage: storage, objects: with}).ready()
 	}
 	return p.shape
 }
@@ -85,11 +85,11 @@ func (p *packer) note(l *packing.Trainer, plain, packed int) {
 // pack packs an item and its Protobuf form, and drops its other forms. It returns by how many bytes less are plain then: 0 if
 // it did nothing.
 func (p *packer) pack(it *Item, of *shape, room *packBuffers) (less int) {
-	b := it.body.Load()
+	b, home := it.body.Load(), it.info()
 	form, ok := b.droppable()
 	stays := b.packed() || b.inFile() == nil && of != nil && b.hard() == of.number
 	message := b.message()
-	drop := message != nil && b.with.info.plain.MessagesNearLimit()
+	drop := message != nil && home.plain.MessagesNearLimit()
 	if !ok || it.Err() != nil || b.bare() || stays && b.forms() == nil && !drop {
 		return 0
 	}
@@ -98,7 +98,7 @@ func (p *packer) pack(it *Item, of *shape, room *packBuffers) (less int) {
 		message = nil
 	}
 	made := b.again()
-	if filed := b.inFile(); !b.packed() && filed != nil && filed.with.storage == b.with.info.storage.Load() {
+	if filed := b.inFile(); !b.packed() && filed != nil && filed.with().storage == home.storage.Load() {
 		made = filed.again()
 	} else if !stays && !p.packBody(made, it.metaOf(b), b.line(), of, room) {
 		if of != nil {
@@ -114,7 +114,7 @@ func (p *packer) pack(it *Item, of *shape, room *packBuffers) (less int) {
 		if with == nil {
 			return 0 // it may be a sample; another round packs it
 		}
-		if m := p.packMessage(form.key, raw, with, room); m != nil && b.with.info.plain.HasMessageSpace(m.weight()) {
+		if m := p.packMessage(form.key, raw, with, room); m != nil && home.plain.HasMessageSpace(m.weight()) {
 			message = m
 		}
 	}
@@ -130,8 +130,8 @@ func (p *packer) pack(it *Item, of *shape, room *packBuffers) (less int) {
 	if !it.body.CompareAndSwap(b, made) {
 		return 0 // another goroutine was faster
 	}
-	if plain := b.with.info.plain; plain != nil {
-		plain.Messages.Add(int64(message.weight() - was))
+	if home.plain != nil {
+		home.plain.Messages.Add(int64(message.weight() - was))
 	}
 	return b.plainSize() - made.plainSize()
 }
@@ -147,7 +147,8 @@ func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, 
 	}
 	p.note(&p.objects, len(line), len(packed))
 	text := room.about(made, m, line)
-	made.data, made.with, made.size = packedData(text, packed), of, int32(len(line)-1)
+	made.data, made.size = packedData(text, packed), int32(len(line)-1)
+	made.derived.Store(&of.none)
 	return true
 }
 

@@ -39,13 +39,13 @@ func TestBrokenBytesAreReadAgain(t *testing.T) {
 		c := New(nil)
 		s := c.resource("pods")
 		right := s.read(&row, nil)
-		it := &Item{Namespace: "a", Name: "b", Revision: 1, Created: 1}
+		it := &Item{Namespace: "a", Name: "b", Revision: 1}
 		it.bits.Store(uint32(right.head()))
 		broken := append([]byte{byte(right.Size() + 1)}, 0xff, 0xff, 0xff)
 		if n, err := s2.DecodedLen(broken); err != nil || n != right.Size()+1 {
 			t.Fatal(n, err)
 		}
-		it.body.Store(&body{data: packedData(nil, broken), with: &shape{info: &s.storageInfo, objects: with}, size: int32(right.Size())})
+		it.body.Store(bodyOf(packedData(nil, broken), (&shape{info: &s.storageInfo, objects: with}).ready(), int32(right.Size())))
 		s.alter(func() { s.set(it, nil) })
 		var from sqlstore.Attestor = oneRow{row: row}
 		c.rows.Store(&from)

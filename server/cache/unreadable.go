@@ -52,13 +52,13 @@ func (it *Item) tryLine(b *body, dst []byte) ([]byte, error) {
 	if err == nil {
 		return dst, nil
 	}
-	if again := b.with.info.again; again != nil {
+	if again := b.with().info.again; again != nil {
 		if made := again(it, b); made != nil {
 			return append(dst, made.plain()...), nil
 		}
 	}
 	key := sqlstore.Key{Namespace: it.Namespace, Name: it.Name}
-	if st := b.with.info.storage.Load(); st != nil {
+	if st := b.with().info.storage.Load(); st != nil {
 		key.Resource = st.Key
 	}
 	return dst, &Unreadable{key, err}

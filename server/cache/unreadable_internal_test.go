@@ -34,7 +34,7 @@ func unreadablePod(t *testing.T) (*resource, *Item) {
 	var from sqlstore.Attestor = noRows{}
 	c.rows.Store(&from)
 	it := s.read(&row, nil)
-	of := &shape{info: &s.storageInfo, number: 1, objects: &packing.Codec{Dictionary: dictionary.New([][]byte{[]byte(strings.Repeat(string(row.Value), 100))})}}
+	of := (&shape{info: &s.storageInfo, number: 1, objects: &packing.Codec{Dictionary: dictionary.New([][]byte{[]byte(strings.Repeat(string(row.Value), 100))})}}).ready()
 	var p packer
 	if p.pack(it, of, &packBuffers{}); !it.body.Load().packed() {
 		t.Fatal("it was not packed")

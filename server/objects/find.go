@@ -45,7 +45,7 @@ func (s *Store) NamespaceExisted(item *cache.Item) bool {
 		return true
 	}
 	_, removed := s.cache.LastChange("namespaces") // after Get: a later delete of the namespace counts
-	return removed > item.Created
+	return removed > item.Created()
 }
 
 // Live finds an object and decodes it in its stored version, a custom one in that of the place. Its error is

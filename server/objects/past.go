@@ -18,7 +18,7 @@ type Write struct {
 }
 
 // Created reports whether the write created the object.
-func (w *Write) Created() bool { return !w.Deleted && w.Item.Revision == w.Item.Created }
+func (w *Write) Created() bool { return !w.Deleted && w.Item.Revision == w.Item.Created() }
 
 // Past reads writes of one object from the table, newest first, up to limit of those below a revision (0:
 // from the newest). It needs a permit to get the object, as the object itself does.
@@ -62,7 +62,7 @@ func (s *Store) NamespaceCreated(name string) int64 {
 		return 0
 	}
 	if item := s.cache.Get("namespaces", "", name); item != nil {
-		return item.Created
+		return item.Created()
 	}
 	return 0
 }

@@ -137,7 +137,7 @@ func (s *Store) renewed(ctx context.Context, at Place, op *sqlstore.Op, sent []b
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewFor)
 	defer cancel()
-	stored := &sqlstore.Row{Key: op.Key, Revision: item.Revision, Created: item.Created, Value: op.Value}
+	stored := &sqlstore.Row{Key: op.Key, Revision: item.Revision, Created: item.Created(), Value: op.Value}
 	if now, err := s.Form(ctx, home, stored); err == nil && string(now) != string(op.Value) {
 		last, err := s.Commit(ctx, forRenewal, Place{Resource: home, Namespace: at.Namespace, Name: at.Name}, sqlstore.Op{
 			Verb: sqlstore.Update, Expect: item.Revision, Value: now, ExpiresAt: op.ExpiresAt,

@@ -31,7 +31,7 @@ func (w *Writer) undoOrphan(ctx context.Context, req *Request, item *cache.Item,
 	defer cancel()
 	own := *req
 	own.Permit = forOrphans
-	for created := item.Created; item.Created == created; {
+	for created := item.Created(); item.Created() == created; {
 		_, err := w.erase(ctx, &own, item, obj)
 		if err == nil {
 			break

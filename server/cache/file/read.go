@@ -72,7 +72,7 @@ func (p *File) Size() int64 { return p.file.Size() }
 
 // itemOverhead is about how many bytes an object takes on top of those in its block: its item, its body, its
 // entries in trees.
-const itemOverhead = 240
+const itemOverhead = 200
 
 // Memory returns about how many bytes the objects will take, without their values.
 func (p *File) Memory() (bytes int64) {

@@ -101,7 +101,7 @@ func (d *Controller) take(item *cache.Item) {
 		delete(d.known, item.Name)
 		return
 	}
-	d.known[item.Name] = &definition{crd, item.Created}
+	d.known[item.Name] = &definition{crd, item.Created()}
 }
 
 // of lists the definitions of a group, oldest first.

@@ -83,7 +83,7 @@ func (s *sweeper) left(o *orphaned) (list []orphan) {
 		})
 	}
 	if s.anyNamespace || s.Cache.Get("namespaces", "", o.name) != nil {
-		list = slices.DeleteFunc(list, func(it orphan) bool { return it.Created >= o.end })
+		list = slices.DeleteFunc(list, func(it orphan) bool { return it.Created() >= o.end })
 	}
 	return list
 }

@@ -31,7 +31,7 @@ func (o *object) describe(ctx context.Context, w, before *objects.Write, content
 		return nil, err
 	}
 	r := o.bare(w)
-	if before != nil && !w.Created() && before.Item.Created == w.Item.Created {
+	if before != nil && !w.Created() && before.Item.Created() == w.Item.Created() {
 		r.Previous = number(before.Item.Revision)
 	} else {
 		before = nil
