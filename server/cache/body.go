@@ -334,12 +334,13 @@ func (f *form[K]) size() int {
 // shape holds what objects of a storage are packed with.
 type shape struct {
 	info    *storageInfo
-	plain   bool           // the shape of plain bodies: of the other fields, only home is set
-	number  uint32         // of the storage's shapes, from 1
-	storage *kinds.Storage // whose fields are in the metadata
-	objects *packing.Codec // nil: values are lines as they are, which is so in files alone
-	values  *values.File   // where the values are; nil: in memory
-	none    derived        // of bodies without derived values; it never changes
+	plain   bool            // the shape of plain bodies: of the other fields, only home is set
+	number  uint32          // of the storage's shapes, from 1
+	storage *kinds.Storage  // whose fields are in the metadata
+	objects *packing.Codec  // nil: values are lines as they are, which is so in files alone
+	values  *values.File    // where the values are; nil: in memory
+	shared  metadata.Shared // values of fields in the metadata of objects that were read from a file
+	none    derived         // of bodies without derived values; it never changes
 }
 
 // ready completes a shape.

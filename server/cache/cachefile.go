@@ -44,6 +44,7 @@ func (c *Cache) LoadFile(ctx context.Context, s Source, from sqlstore.Attestor, 
 	if err := group.Wait(); err != nil {
 		return done, err
 	}
+	r.share()
 	r.keep()
 	rest := r.live.Left()
 	done.FromFile = r.gather(len(rest))
@@ -66,6 +67,7 @@ type fileLoading struct {
 	of     []*fileResource // by resource; nil: not read from the file
 	made   []madeBlock
 	live   file.Revisions
+	shared sharedValues
 }
 
 // fileResource holds the data for reading the objects of a resource.
@@ -73,6 +75,7 @@ type fileResource struct {
 	s      *resource
 	keys   *[]string
 	shapes []*shape
+	shared *sharedValues
 }
 
 // madeBlock is the objects of a block, with the entries of their fields.
@@ -90,7 +93,7 @@ func (r *fileLoading) resources() error {
 			r.of = append(r.of, nil)
 			continue
 		}
-		of := &fileResource{s: s, keys: s.keys.Load(), shapes: []*shape{(&shape{info: &s.storageInfo, storage: st, values: r.values}).ready()}}
+		of := &fileResource{s: s, keys: s.keys.Load(), shared: &r.shared, shapes: []*shape{(&shape{info: &s.storageInfo, storage: st, values: r.values}).ready()}}
 		for _, b := range a.Dictionaries {
 			d := dictionary.Parse(b)
 			if d == nil {
@@ -177,9 +180,9 @@ func (of *fileResource) make(room *readBuffers, count int) (made madeBlock, err 
 	}
 	reader := itemReader{of: of.s, shapes: of.shapes, left: file.NewObjects(room.block)}
 	terms := fieldTerms(*of.keys)
-	var handles []fieldHandles
+	var handles []*fieldHandles
 	for _, key := range *of.keys {
-		handles = append(handles, room.handles(key))
+		handles = append(handles, room.handles(key, of.shared))
 	}
 	indexed := len(slices.DeleteFunc(slices.Clone(*of.keys), func(key string) bool { return key == "" }))
 	made.items, made.entries = make([]*Item, 0, count), make([]posting, 0, count*indexed)
@@ -198,7 +201,7 @@ func (of *fileResource) make(room *readBuffers, count int) (made madeBlock, err 
 		default:
 			for i, key := range *of.keys {
 				if key != "" {
-					made.entries = append(made.entries, posting{handles[i].handle(term{key, values[i]}), it})
+					made.entries = append(made.entries, posting{handles[i].of(values[i]).handle, it})
 				}
 			}
 		}
@@ -209,8 +212,29 @@ func (of *fileResource) make(room *readBuffers, count int) (made madeBlock, err 
 	if reader.left.Left() {
 		return made, file.ErrForm
 	}
-	room.own(made.items)
+	if indexed == 0 {
+		room.own(made.items, nil)
+		return made, nil
+	}
+	room.own(made.items, func(field int, value string) (n int, ok bool) {
+		if ok = field < len(handles) && handles[field].key != ""; ok {
+			n = handles[field].of(value).number
+		}
+		return n, ok
+	})
 	return made, nil
+}
+
+// share gives the shapes the shared values, when all objects are made.
+func (r *fileLoading) share() {
+	list := slices.Clone(r.shared.list) // without spare room
+	for _, of := range r.of {
+		if of != nil {
+			for _, s := range of.shapes {
+				s.shared = list
+			}
+		}
+	}
 }
 
 // keep drops the file's objects that are not live, and repeated ones.

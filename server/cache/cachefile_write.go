@@ -48,6 +48,7 @@ type cacheFileWrite struct {
 	all    []*writtenResource
 	room   packBuffers
 	line   []byte
+	meta   []byte
 	object file.Object
 }
 
@@ -55,15 +56,16 @@ type cacheFileWrite struct {
 type writtenResource struct {
 	s       *resource
 	storage *kinds.Storage
+	lines   *shape // of objects that are not packed
 	filed   []writtenItem
 	plain   map[*Item]*body // bodies of those that were plain
 	shapes  map[shapeKey]*shape
 }
 
-// shapeKey identifies a shape of a file and a resource.
+// shapeKey identifies a shape of a file and a resource, by that of the metadata.
 type shapeKey struct {
 	objects *packing.Codec
-	storage *kinds.Storage
+	meta    *shape
 }
 
 // writtenItem is an item in the file.
@@ -75,6 +77,7 @@ type writtenItem struct {
 
 func (f *cacheFileWrite) write(s *resource) error {
 	f.of = &writtenResource{s: s, storage: s.storage.Load(), plain: map[*Item]*body{}, shapes: map[shapeKey]*shape{}}
+	f.of.lines = &shape{storage: f.of.storage}
 	f.all = append(f.all, f.of)
 	if err := f.to.Begin(s.key, fieldLabels(f.of.storage)); err != nil {
 		return err
@@ -117,6 +120,10 @@ func (f *cacheFileWrite) addPacked(it *Item, b *body) error {
 	o := &f.object
 	with := b.with()
 	o.With, o.Size, o.Meta, o.Common = with.objects, int(b.size), b.meta(), b.common
+	if len(with.shared) > 0 {
+		f.meta = metadata.AppendShared(f.meta[:0], o.Meta, with.shared, func(int, string) (int, bool) { return 0, false })
+		o.Meta = f.meta
+	}
 	if with.values == nil {
 		o.Value = b.value()
 		return f.put(it)
@@ -151,7 +158,7 @@ func (f *cacheFileWrite) addLine(it *Item, line []byte) error {
 		return err
 	}
 	b.data, b.at = packedData(o.Meta, nil), o.At
-	b.derived.Store(&f.of.shape(o.With, f.of.storage, f.values).none)
+	b.derived.Store(&f.of.shape(o.With, f.of.lines, f.values).none)
 	f.of.plain[it] = b
 	return nil
 }
@@ -165,10 +172,10 @@ func (f *cacheFileWrite) put(it *Item) error {
 }
 
 // shape returns the shape of objects in the file.
-func (r *writtenResource) shape(objects *packing.Codec, storage *kinds.Storage, in *values.File) *shape {
-	key := shapeKey{objects, storage}
+func (r *writtenResource) shape(objects *packing.Codec, meta *shape, in *values.File) *shape {
+	key := shapeKey{objects, meta}
 	if r.shapes[key] == nil {
-		r.shapes[key] = (&shape{info: &r.s.storageInfo, storage: storage, objects: objects, values: in}).ready()
+		r.shapes[key] = (&shape{info: &r.s.storageInfo, storage: meta.storage, shared: meta.shared, objects: objects, values: in}).ready()
 	}
 	return r.shapes[key]
 }
@@ -199,7 +206,7 @@ func (f *cacheFileWrite) moved(r *writtenResource, p writtenItem) bool {
 		return true // it was read from its row again
 	default:
 		made = known.again()
-		made.derived.Store(&r.shape(p.with, known.with().storage, f.values).none)
+		made.derived.Store(&r.shape(p.with, known.with(), f.values).none)
 		made.at = p.at
 		if known.with().values == nil {
 			made.data = packedData(known.meta(), nil) // else the value stays in memory

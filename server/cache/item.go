@@ -239,7 +239,7 @@ func (it *Item) Meta() *metadata.Meta {
 			return it.metaOf(plain)
 		}
 	}
-	m := metadata.Unpack(b.meta(), with.storage)
+	m := metadata.Unpack(b.meta(), with.storage, with.shared)
 	m.Labels = b.common.Set()
 	if with.storage != st { // its fields can be read nowhere
 		with.info.unread.Store(true)
@@ -252,7 +252,7 @@ func (it *Item) Meta() *metadata.Meta {
 func (it *Item) fieldMeta() *metadata.Meta {
 	b := it.body.Load()
 	if with := b.with(); !with.plain && with.storage == with.info.storage.Load() {
-		return metadata.UnpackFields(b.meta(), with.storage)
+		return metadata.UnpackFields(b.meta(), with.storage, with.shared)
 	}
 	return it.Meta()
 }

@@ -1,7 +1,7 @@
 package cache
 
 import (
-	"slices"
+	"sync"
 	"unique"
 	"unsafe"
 
@@ -14,37 +14,70 @@ import (
 type readBuffers struct {
 	block []byte
 	text  []byte
-	terms map[string]fieldHandles // by posting key
+	meta  []byte
+	terms map[string]*fieldHandles // by posting key
 }
 
-// fieldHandles are recent terms of a field, by value.
-type fieldHandles map[string]unique.Handle[term]
+// fieldHandles are recent terms of an indexed field.
+type fieldHandles struct {
+	key    string
+	shared *sharedValues
+	known  map[string]fieldHandle // by value
+}
 
-// maxHandles bounds the handles of a field. A look-up in the map costs a third of one in package unique, but saves nothing for
-// a field whose values are all different.
+// fieldHandle is a term of a field, and the number of its value.
+type fieldHandle struct {
+	handle unique.Handle[term]
+	number int
+}
+
+// maxHandles bounds the handles of a field that a goroutine has for itself.
 const maxHandles = 1 << 14
 
 // handles returns the handles of a field.
-func (r *readBuffers) handles(key string) fieldHandles {
+func (r *readBuffers) handles(key string, shared *sharedValues) *fieldHandles {
 	if r.terms == nil {
-		r.terms = map[string]fieldHandles{}
+		r.terms = map[string]*fieldHandles{}
 	}
 	if r.terms[key] == nil {
-		r.terms[key] = fieldHandles{}
+		r.terms[key] = &fieldHandles{key, shared, map[string]fieldHandle{}}
 	}
 	return r.terms[key]
 }
 
-// handle returns the handle of a term, whose value may be a view.
-func (h fieldHandles) handle(t term) unique.Handle[term] {
-	if known, ok := h[t.value]; ok {
+// of returns the handle of a value, which may be a view.
+func (h *fieldHandles) of(value string) fieldHandle {
+	if known, ok := h.known[value]; ok {
 		return known
 	}
-	if len(h) == maxHandles {
-		clear(h)
+	if len(h.known) == maxHandles {
+		clear(h.known)
 	}
-	made := unique.Make(t)
-	h[made.Value().value] = made
+	made := h.shared.of(term{h.key, value})
+	h.known[made.handle.Value().value] = made
+	return made
+}
+
+// sharedValues numbers the values of indexed fields while a file is read: the metadata of objects has the numbers.
+type sharedValues struct {
+	mu    sync.Mutex
+	list  metadata.Shared
+	known map[term]fieldHandle
+}
+
+// of returns the handle of a term, whose strings may be views.
+func (s *sharedValues) of(t term) fieldHandle {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made, ok := s.known[t]
+	if !ok {
+		if s.known == nil {
+			s.known = map[term]fieldHandle{}
+		}
+		made = fieldHandle{unique.Make(t), len(s.list)}
+		t = made.handle.Value()
+		s.list, s.known[t] = append(s.list, t.value), made
+	}
 	return made
 }
 
@@ -74,26 +107,39 @@ func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
 	return it, fields, nil
 }
 
-// together is the number of items that share memory for their names and metadata, which live as long as one of the items.
-const together = 32
+// textSize is about how many bytes of names and metadata share memory, which lives as long as one of their items: a size class of the
+// allocator.
+const textSize = 4 << 10
 
 // own gives items names and metadata of their own, those of neighbors as parts of one string: one object for the garbage
-// collector instead of many.
-func (r *readBuffers) own(items []*Item) {
-	for some := range slices.Chunk(items, together) {
+// collector instead of many. The metadata has the numbers that number returns for values of fields, unless it is nil.
+func (r *readBuffers) own(items []*Item, number func(field int, value string) (int, bool)) {
+	for len(items) > 0 {
 		r.text = r.text[:0]
-		for _, it := range some {
-			r.text = append(r.text, it.Name...)
-			r.text = packing.AppendText(r.text, packing.View(it.body.Load().meta()))
+		n := 0
+		for ; n < len(items); n++ {
+			before := len(r.text)
+			r.text = append(r.text, items[n].Name...)
+			meta := items[n].body.Load().meta()
+			if number != nil {
+				r.meta = metadata.AppendShared(r.meta[:0], meta, nil, number)
+				meta = r.meta
+			}
+			r.text = packing.AppendText(r.text, packing.View(meta))
+			if len(r.text) > textSize && n > 0 {
+				r.text = r.text[:before]
+				break
+			}
 		}
 		left := string(r.text)
-		for _, it := range some {
+		for _, it := range items[:n] {
 			b := it.body.Load()
 			it.Name, left = left[:len(it.Name)], left[len(it.Name):]
 			b.data = unsafe.StringData(left)
-			_, end := packing.TextAt(b.data, 0) // a file may have stated the length in more bytes
+			_, end := packing.TextAt(b.data, 0)
 			left = left[end:]
 		}
+		items = items[n:]
 	}
 }
 

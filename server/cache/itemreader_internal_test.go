@@ -14,14 +14,18 @@ import (
 // objects are read all the same.
 func TestOverlongMetadata(t *testing.T) {
 	var items []*Item
-	for _, name := range []string{"a", "bc", "d"} {
+	names := []string{"a", "bc", "d", strings.Repeat("l", textSize), "e", ""}
+	for i := range 1000 { // more than share memory
+		names = append(names, strings.Repeat("n", i%100))
+	}
+	for _, name := range names {
 		it := &Item{Name: name}
-		data := slices.Concat([]byte{byte(2+len(name)) | 0x80, 0x80, 0}, []byte("m:"+name))
+		data := slices.Concat([]byte{byte(2+len(name)) | 0x80, byte((2+len(name))>>7) | 0x80, 0}, []byte("m:"+name))
 		it.body.Store(&body{data: &data[0]})
 		items = append(items, it)
 	}
-	new(readBuffers).own(items)
-	for i, name := range []string{"a", "bc", "d"} {
+	new(readBuffers).own(items, nil)
+	for i, name := range names {
 		if got := string(items[i].body.Load().meta()); items[i].Name != name || got != "m:"+name {
 			t.Errorf("%q has the name %q and the metadata %q", name, items[i].Name, got)
 		}

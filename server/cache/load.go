@@ -342,7 +342,9 @@ func (r *loaded) enter(inOrder bool) {
 		if !inOrder {
 			slices.SortFunc(some, compareKeys)
 		}
-		r.index.load(of.Value().clone(), some) // a handle takes five times as much as a term
+		t := of.Value() // its strings are no views
+		t.key = unique.Make(t.key).Value()
+		r.index.load(&t, some) // a handle takes five times as much as a term
 	}
 	r.index.filled()
 	r.entries = nil

@@ -51,12 +51,15 @@ var words = [...]string{"", "false", "true", "default", "Always", "OnFailure", "
 	"Succeeded", "Failed", "Unknown", "Normal", "Warning", "Active", "Terminating", "Opaque"}
 
 // The value of a field begins with a number: that of a word, then that of an earlier field with the same value (two fields of a
-// Pod are the name of its node), and then the length of a text.
+// Pod are the name of its node), and then twice the length of a text, or twice the number of a shared value and one.
 const (
 	sameFrom = len(words)
 	maxSame  = 16
 	textFrom = sameFrom + maxSame
 )
+
+// Shared holds values of fields that many objects have, by number. Their packed forms in memory have the numbers.
+type Shared []string
 
 // AppendPacked appends m, without labels and owners, in the form that Unpack reads. manyOwners means that
 // AppendCommonOwners did not take the owners.
@@ -96,7 +99,34 @@ func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
 		} else if at := slices.Index(m.Fields[:min(i, maxSame)], f); at >= 0 {
 			dst = append(dst, byte(sameFrom+at))
 		} else {
-			dst = append(binary.AppendUvarint(dst, uint64(len(f)+textFrom)), f...)
+			dst = appendField(dst, f)
+		}
+	}
+	return dst
+}
+
+func appendField(dst []byte, text string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(2*len(text)+textFrom)), text...)
+}
+
+// AppendShared appends a packed form whose values are in Shared. It has the numbers of those values for which number returns
+// one; number is called with the index of a field and its text.
+func AppendShared(dst, b []byte, in Shared, number func(field int, text string) (n int, ok bool)) []byte {
+	r := reader(b)
+	flags, _, fields := r.head()
+	r.skipIdentity(flags)
+	dst = append(dst, b[:len(b)-len(r)]...)
+	for i := range fields {
+		at := r.number()
+		if at < textFrom {
+			dst = append(dst, byte(at))
+			continue
+		}
+		text := r.value(at, in)
+		if n, ok := number(i, text); ok {
+			dst = binary.AppendUvarint(dst, uint64(2*n+1+textFrom))
+		} else {
+			dst = appendField(dst, text)
 		}
 	}
 	return dst
@@ -106,13 +136,10 @@ func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
 func encodedTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
 
 // Unpack reads the packed form of an object of a storage, which has no labels. Its strings may be views of b.
-func Unpack(b []byte, st *kinds.Storage) *Meta {
-	m := UnpackFields(b, st)
+func Unpack(b []byte, st *kinds.Storage, in Shared) *Meta {
+	m := UnpackFields(b, st, in)
 	r := reader(b)
-	flags := r.number()
-	r.number() // where the metadata begins
-	r.number() // and ends
-	r.number() // number of fields
+	flags, _, _ := r.head()
 	m.UID = r.uid(flags)
 	if flags&flagSeconds != 0 {
 		m.CreationTimestamp = encodedTime(int64(r.number()))
@@ -123,26 +150,17 @@ func Unpack(b []byte, st *kinds.Storage) *Meta {
 }
 
 // UnpackFields is Unpack without the UID and the creation.
-func UnpackFields(b []byte, st *kinds.Storage) *Meta {
+func UnpackFields(b []byte, st *kinds.Storage, in Shared) *Meta {
 	r := reader(b)
-	m := &Meta{Storage: st}
-	flags := r.number()
+	flags, at, fields := r.head()
+	m := &Meta{Storage: st, metadata: at}
 	m.Deleting = flags&flagDeleting != 0
-	m.metadata = part{int32(r.number()), int32(r.number())}
-	fields := r.number()
-	if flags&flagUUID != 0 {
-		r = r[len(uuid.UUID{}):]
-	} else {
-		r.text()
-	}
-	if n := r.number(); flags&flagSeconds == 0 {
-		r = r[n:]
-	}
+	r.skipIdentity(flags)
 	if st != nil {
 		m.Fields = make([]string, fields)
 	}
 	for i := range m.Fields {
-		m.Fields[i] = r.field(m.Fields)
+		m.Fields[i] = r.field(m.Fields, in)
 	}
 	return m
 }
@@ -150,10 +168,7 @@ func UnpackFields(b []byte, st *kinds.Storage) *Meta {
 // UnpackOwnerInfo reads only the OwnerInfo of the packed form. Its string may be a view of b.
 func UnpackOwnerInfo(b []byte) OwnerInfo {
 	r := reader(b)
-	flags := r.number()
-	r.number() // where the metadata begins
-	r.number() // and ends
-	r.number() // number of fields
+	flags, _, _ := r.head()
 	return OwnerInfo{UID: r.uid(flags), Deleting: flags&flagDeleting != 0, Foreground: flags&flagForeground != 0, Orphan: flags&flagOrphan != 0}
 }
 
@@ -164,7 +179,7 @@ func HasManyOwners(b []byte) bool {
 }
 
 // CheckPacked checks the packed form of an object of size bytes before Unpack may read it, and returns the values of the
-// fields, in the memory of fields.
+// fields, in the memory of fields. None may be Shared.
 func CheckPacked(b []byte, size int, fields []string) (_ []string, ok bool) {
 	c := packing.NewCursor(b)
 	flags := c.Number()
@@ -187,7 +202,11 @@ func CheckPacked(b []byte, size int, fields []string) (_ []string, ok bool) {
 		case at < uint64(sameFrom):
 			fields = append(fields, words[at])
 		case at >= uint64(textFrom):
-			fields = append(fields, packing.View(c.Next(int(min(at-uint64(textFrom), math.MaxInt32)))))
+			length := at - uint64(textFrom)
+			if length%2 != 0 {
+				return nil, false
+			}
+			fields = append(fields, packing.View(c.Next(int(min(length/2, math.MaxInt32)))))
 		case at-uint64(sameFrom) < uint64(len(fields)):
 			fields = append(fields, fields[at-uint64(sameFrom)])
 		default:
@@ -214,16 +233,43 @@ func (r *reader) next(n int) string {
 	return s
 }
 
+// head reads what precedes the UID: flags, where the metadata is, and the number of fields.
+func (r *reader) head() (flags int, at part, fields int) {
+	flags = r.number()
+	at = part{int32(r.number()), int32(r.number())}
+	return flags, at, r.number()
+}
+
+// skipIdentity skips the UID and the creation.
+func (r *reader) skipIdentity(flags int) {
+	if flags&flagUUID != 0 {
+		r.next(len(uuid.UUID{}))
+	} else {
+		r.text()
+	}
+	if n := r.number(); flags&flagSeconds == 0 {
+		r.next(n)
+	}
+}
+
 // field reads the value of a field; earlier has the values of the fields before it.
-func (r *reader) field(earlier []string) string {
+func (r *reader) field(earlier []string, in Shared) string {
 	switch n := r.number(); {
 	case n < sameFrom:
 		return words[n]
 	case n < textFrom:
 		return earlier[n-sameFrom]
 	default:
-		return r.next(n - textFrom)
+		return r.value(n, in)
 	}
+}
+
+// value reads the value of a field that is neither a word nor that of another field, after its number.
+func (r *reader) value(n int, in Shared) string {
+	if n -= textFrom; n%2 != 0 {
+		return in[n/2]
+	}
+	return r.next(n / 2)
 }
 
 func (r *reader) uid(flags int) string {

@@ -2,6 +2,8 @@ package metadata
 
 import (
 	"bytes"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,12 +33,12 @@ func TestPackedForm(t *testing.T) {
 		if fields, ok := CheckPacked(b, 400, nil); !ok || !cmp.Equal(append([]string{}, fields...), append([]string{}, m.Fields...)) {
 			t.Errorf("%s: the fields are %q, %v", name, fields, ok)
 		}
-		got, info := Unpack(b, m.Storage), UnpackOwnerInfo(b)
+		got, info := Unpack(b, m.Storage, nil), UnpackOwnerInfo(b)
 		if got.UID != m.UID || got.CreationTimestamp != m.CreationTimestamp || got.Deleting != m.Deleting || got.metadata != m.metadata ||
 			!cmp.Equal(append([]string{}, got.Fields...), append([]string{}, m.Fields...)) || info != m.OwnerInfo || HasManyOwners(b) != (name == "long") {
 			t.Errorf("%s: it is %+v and %+v, not %+v", name, got, info, m)
 		}
-		if fields := UnpackFields(b, m.Storage); !cmp.Equal(fields.Fields, got.Fields) || fields.metadata != m.metadata {
+		if fields := UnpackFields(b, m.Storage, nil); !cmp.Equal(fields.Fields, got.Fields) || fields.metadata != m.metadata {
 			t.Errorf("%s: the fields are %+v", name, fields)
 		}
 		if name == "usual" && len(b) > 72 {
@@ -49,6 +51,23 @@ func TestPackedForm(t *testing.T) {
 					t.Errorf("the same as field %d: %q, %v", n, fields, ok)
 				}
 			}
+		}
+		shared := Shared{"other", "node-000123.zone-1.example", "x", "b", strings.Repeat("f", 1000)}
+		short := AppendShared([]byte("before"), b, nil, func(field int, text string) (int, bool) {
+			if field >= len(m.Fields) || m.Fields[field] != text {
+				t.Errorf("%s: field %d is %q", name, field, text)
+			}
+			n := slices.Index(shared, text)
+			return n, n >= 0
+		})[len("before"):]
+		if again := Unpack(short, m.Storage, shared); !reflect.DeepEqual(again, got) || len(short) > len(b) {
+			t.Errorf("%s: with shared values it is %+v in %d bytes", name, again, len(short))
+		}
+		if back := AppendShared(nil, short, shared, func(int, string) (int, bool) { return 0, false }); !bytes.Equal(back, b) {
+			t.Errorf("%s: without them again it is %q instead of %q", name, back, b)
+		}
+		if _, ok := CheckPacked(short, 400, nil); ok != bytes.Equal(short, b) {
+			t.Errorf("%s: shared values are checked as %v", name, ok)
 		}
 		for n := range b {
 			if _, ok := CheckPacked(b[:n], 400, nil); ok {

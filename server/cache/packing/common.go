@@ -83,6 +83,7 @@ type Interner struct {
 	keys unique.Handle[string] // of the labels that were made last
 
 	split [2][]byte // room for keys and values
+	texts []byte    // memory of texts that Read made, with room for more
 }
 
 // Add adds the labels and owners of a packed object.
@@ -115,15 +116,15 @@ func (n *Interner) find(t *common) (same *Common, parts Common) {
 	return nil, parts
 }
 
-// label sets the labels of a Common.
-func (n *Interner) label(c *Common, keys, values []byte) {
+// label sets the labels of a Common; values are as textFor returns them.
+func (n *Interner) label(c *Common, keys []byte, values *byte) {
 	if len(keys) == 0 {
 		return
 	}
 	if n.keys == (unique.Handle[string]{}) || n.keys.Value() != View(keys) {
 		n.keys = unique.Make(string(keys))
 	}
-	c.keys, c.values = n.keys, textFor(values)
+	c.keys, c.values = n.keys, values
 }
 
 // Common returns an equal Common of what AppendLabels and AppendOwner wrote, or makes one of equal parts. It keeps no view of its
@@ -143,7 +144,7 @@ func (n *Interner) Common(labels, owners []byte) *Common {
 		return same
 	}
 	if made.values == nil {
-		n.label(&made, keys, values)
+		n.label(&made, keys, textFor(values))
 	}
 	if made.owners == nil {
 		made.owners = textFor(owners)

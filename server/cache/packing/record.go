@@ -1,6 +1,9 @@
 package packing
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Record appends the labels and owners of a packed object relative to the objects before it: the number of an equal Common, or
 // 0 and both parts, each as the number of a Common that has it, or 0 and its texts. A reader that has seen the same objects
@@ -52,7 +55,7 @@ func (n *Interner) Read(from *Cursor) (c *Common, ok bool) {
 		if from.Bad || !validLabels(keys, values) {
 			return nil, false
 		}
-		n.label(&made, keys, values)
+		n.label(&made, keys, n.text(values))
 	}
 	switch c, ok := n.number(from); {
 	case !ok:
@@ -64,7 +67,7 @@ func (n *Interner) Read(from *Cursor) (c *Common, ok bool) {
 		if from.Bad || !validOwners(owners) {
 			return nil, false
 		}
-		made.owners = textFor(owners)
+		made.owners = n.text(owners)
 	}
 	if made == (Common{}) {
 		return nil, true
@@ -72,6 +75,22 @@ func (n *Interner) Read(from *Cursor) (c *Common, ok bool) {
 	c = &made
 	n.Add(c)
 	return c, true
+}
+
+// textsSize is about how many bytes of texts at most share memory, which lives as long as one of them: a size class of the allocator.
+const textsSize = 2 << 10
+
+// text is textFor for one of many texts.
+func (n *Interner) text(text []byte) *byte {
+	if len(text) == 0 {
+		return nil
+	}
+	if need := len(text) + binary.MaxVarintLen32; need > cap(n.texts)-len(n.texts) {
+		n.texts = make([]byte, 0, max(need, min(2*cap(n.texts), textsSize)))
+	}
+	at := len(n.texts)
+	n.texts = AppendText(n.texts, View(text))
+	return &n.texts[at]
 }
 
 // number reads the number of a Common that was seen, or 0.
