@@ -22,10 +22,13 @@ func (c *Cluster) open() (*sql.DB, error) {
 	return sql.Open("pgx", url)
 }
 
-// undo takes back what the newest migration made.
-var undo = map[uint]string{12: `DROP INDEX IF EXISTS kv_past`}
+// undo has, for each database, the statements that take back what each of the newest migrations made. Tables that hold values stay.
+var undo = map[string]map[uint][]string{
+	"sqlite":   {12: {`DROP INDEX IF EXISTS kv_past`}, 13: {`DROP VIEW IF EXISTS objects`, `DROP VIEW IF EXISTS history`, `DROP VIEW IF EXISTS kv_whole`, `DROP INDEX IF EXISTS kv_large_revision`}},
+	"postgres": {12: {`DROP INDEX IF EXISTS kv_past`}, 13: nil},
+}
 
-// Unmigrate takes the newest migration back, so that the next server that starts migrates the database. It returns an error that is
+// Unmigrate takes the newest migrations back, so that the next server that starts migrates the database. It returns an error that is
 // ErrNoUndo if it does not know how.
 func (c *Cluster) Unmigrate(ctx context.Context) error {
 	store := "sqlite"
@@ -36,8 +39,16 @@ func (c *Cluster) Unmigrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	statement, ok := undo[newest]
-	if !ok {
+	var statements []string
+	version := newest
+	for ; ; version-- {
+		some, ok := undo[store][version]
+		if !ok {
+			break
+		}
+		statements = append(statements, some...)
+	}
+	if version == newest {
 		return fmt.Errorf("%w: %d", ErrNoUndo, newest)
 	}
 	db, err := c.open()
@@ -50,7 +61,7 @@ func (c *Cluster) Unmigrate(ctx context.Context) error {
 		return err
 	}
 	defer tx.Rollback()
-	for _, s := range []string{statement, fmt.Sprintf(`UPDATE schema_migrations SET version = %d`, newest-1)} {
+	for _, s := range append(statements, fmt.Sprintf(`UPDATE schema_migrations SET version = %d`, version)) {
 		if _, err := tx.ExecContext(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}

@@ -31,7 +31,7 @@ func stores() []Fault {
 		{Name: "backup", What: "an operator makes a backup, and restores it into a new database", Often: 2, run: func(ctx context.Context, e *env) outcome {
 			return outcome{what: "store backup --history, and a restore", server: -1, wrong: text(e.backup(context.WithoutCancel(ctx)))}
 		}},
-		{Name: "migrate", What: "a server is killed, the newest migration is taken back, and the server migrates as it starts, while others go on", Cuts: true, Often: 1, run: func(ctx context.Context, e *env) outcome {
+		{Name: "migrate", What: "a server is killed, the newest migrations are taken back, and the server migrates as it starts, while others go on", Cuts: true, Often: 1, run: func(ctx context.Context, e *env) outcome {
 			i := e.server()
 			o := outcome{what: fmt.Sprintf("server %d migrates the database", i), server: -1}
 			e.c.Kill(i)
