@@ -150,6 +150,8 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "ends", (*client).ends)
 	each(1, "culls", (*client).culls)
 	each(1, "large", (*client).large)
+	each(1, "heavy", (*client).heavies)
+	each(1, "pieces", (*client).pieces)
 	each(1, "expires", (*client).expires)
 	each(2, "shifts", (*client).shifts)
 	each(1, "shift-lists", (*client).shiftLists)
