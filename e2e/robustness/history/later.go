@@ -47,3 +47,33 @@ func (d *Due) String() string {
 	}
 	return fmt.Sprintf("%s..%s %s", stamp(d.Cause), stamp(d.Came), d.What)
 }
+
+// Past is the list of the writes of an object, in the group history.rowlock.dev. The newest write comes first.
+type Past struct {
+	Client string        `json:"c"`
+	Server int           `json:"s"` // of the first page
+	Key    Key           `json:"key"`
+	Call   time.Duration `json:"call"`
+	Return time.Duration `json:"ret"`             // of the last page
+	Whole  bool          `json:"whole,omitempty"` // no page is missing
+	Writes []PastWrite   `json:"writes,omitempty"`
+}
+
+// PastWrite is a write in such a list.
+type PastWrite struct {
+	Change   string `json:"change"`
+	Previous uint64 `json:"prev,omitempty"` // the write before it; 0: none, or it is not kept
+	State    State  `json:"st"`             // after the write, or before the end of the object
+}
+
+// String describes the list on one line.
+func (p *Past) String() string {
+	s := fmt.Sprintf("%s..%s %s at server %d: the writes of %s:", stamp(p.Call), stamp(p.Return), p.Client, p.Server, p.Key)
+	for i := range p.Writes {
+		s += fmt.Sprintf(" %s %d", p.Writes[i].Change, p.Writes[i].State.Version)
+	}
+	if !p.Whole {
+		s += " and more"
+	}
+	return s
+}

@@ -38,6 +38,7 @@ type Round struct {
 	Lives    []*Life       `json:"lives,omitempty"`
 	Moments  []*Moment     `json:"moments,omitempty"`
 	Rests    []*Rest       `json:"rests,omitempty"`
+	Pasts    []*Past       `json:"pasts,omitempty"`
 	Dues     []*Due        `json:"dues,omitempty"`
 	Checks   []*Check      `json:"checks,omitempty"`
 	Audits   []*Audited    `json:"audits,omitempty"`
@@ -125,7 +126,7 @@ func (r *Recorder) ID() string {
 	return idPrefix + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Refusal, *Hold, *Life, *Moment, *Rest, *Due, *Check, *Loss, *Stall or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Refusal, *Hold, *Life, *Moment, *Rest, *Past, *Due, *Check, *Loss, *Stall or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,6 +153,8 @@ func (r *Recorder) Add(record any) {
 		r.round.Moments = append(r.round.Moments, v)
 	case *Rest:
 		r.round.Rests = append(r.round.Rests, v)
+	case *Past:
+		r.round.Pasts = append(r.round.Pasts, v)
 	case *Due:
 		r.round.Dues = append(r.round.Dues, v)
 	case *Check:

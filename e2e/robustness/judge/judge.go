@@ -41,7 +41,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"watch-initial", "The initial events of a streaming list are a state that existed"},
 	{"list", "A list is a state that existed, and as new as it asked for"},
 	{"pages", "The pages of a list are of one revision; the rest of one whose revision is gone has all that follows"},
-	{"exact", "A read of an old revision shows what was then, as long as that is kept"},
+	{"exact", "A read of an old revision shows what was then, as long as that is kept, and the history of an object has each of its writes"},
 	{"served", "Custom resources come in the version that a client asked for"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
 	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, and no credential works that is not valid"},
@@ -115,7 +115,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.audits, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.audits, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.pasts, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}

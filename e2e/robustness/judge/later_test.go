@@ -50,7 +50,43 @@ func init() {
 		second.Revision, second.Stored, second.State = 27, again, &next
 		r.Segments[0].Rows, r.Segments[0].To = append(r.Segments[0].Rows, second), 27
 	}
+	// writes lists writes of an object before 75 ms.
+	writes := func(r *history.Round, name string, whole bool, all ...history.PastWrite) {
+		r.Pasts = append(r.Pasts, &history.Past{Client: "historian", Key: key(name), Call: 70 * ms, Return: 75 * ms, Whole: whole, Writes: all})
+	}
+	wrote := func(change string, previous, version uint64, fields ...string) history.PastWrite {
+		return history.PastWrite{Change: change, Previous: previous, State: state(version, version != 12, fields...)}
+	}
+	last, middle, first := wrote("update", 12, 14, "v", "op4"), wrote("update", 10, 12, "v", "op2"), wrote("create", 0, 10, "v", "op0")
+	ended, begun := wrote("delete", 11, 13, "v", "op1"), wrote("create", 0, 11, "v", "op1")
+	const unlike = "exact: the list of the writes of configmaps/red/register-"
 	for name, c := range map[string]lifecycleCase{
+		"all writes of an object":              {func(r *history.Round) { writes(r, "register-a", true, last, middle, first) }, ""},
+		"all writes of a deleted object":       {func(r *history.Round) { writes(r, "register-b", true, ended, begun) }, ""},
+		"the last writes of an object":         {func(r *history.Round) { writes(r, "register-a", false, last, middle) }, ""},
+		"writes of an object without one":      {func(r *history.Round) { writes(r, "register-a", true, last, first) }, unlike + "a"},
+		"writes of an object without the last": {func(r *history.Round) { writes(r, "register-a", true, middle, first) }, unlike + "a"},
+		"no writes of an object":               {func(r *history.Round) { writes(r, "register-a", true) }, unlike + "a"},
+		"writes in another order":              {func(r *history.Round) { writes(r, "register-a", true, middle, last, first) }, unlike + "a"},
+		"a deletion that is listed as a write": {func(r *history.Round) { writes(r, "register-b", true, wrote("update", 11, 13, "v", "op1"), begun) }, unlike + "b"},
+		"a write of an object that was none": {func(r *history.Round) {
+			writes(r, "register-a", true, last, wrote("update", 12, 13, "v", "op4"), middle, first)
+		}, unlike + "a"},
+		"a write with another content": {func(r *history.Round) {
+			writes(r, "register-a", true, last, wrote("update", 10, 12, "v", "op1"), first)
+		}, unlike + "a"},
+		"a write that replaced another one": {func(r *history.Round) {
+			writes(r, "register-a", true, wrote("update", 10, 14, "v", "op4"), middle, first)
+		}, unlike + "a"},
+		"writes that came after the list": {func(r *history.Round) {
+			r.Segments[0].Rows[3].At = 72 * ms
+			writes(r, "register-a", true, middle, first)
+		}, ""},
+		"writes above the floor": {func(r *history.Round) {
+			r.Floors[1].Past = 14
+			writes(r, "register-a", true, last)
+		}, ""},
+
 		"a result that comes soon":                                   {func(r *history.Round) { due(r, 3*s, 3*s) }, ""},
 		"a result that comes late":                                   {func(r *history.Round) { due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime) }, "holds: a place does not come within 30s"},
 		"a result that does not come":                                {func(r *history.Round) { due(r, 0, 3*s+judge.ReturnTime) }, "holds: a place does not come within 30s"},

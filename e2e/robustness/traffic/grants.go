@@ -19,6 +19,8 @@ const (
 	rbacGroup      = `"apiGroup":"rbac.authorization.k8s.io"`
 	redDeployments = "/apis/apps/v1/namespaces/red/deployments"
 	redWidgets     = "/apis/robust.rowlock.dev/v1/namespaces/red/widgets"
+	redPast        = pastGroup + "/namespaces/red/revisions"
+	writesOf       = "?fieldSelector=object.resource%3Dconfigmaps,object.name%3D"
 )
 
 // use is a request by a user: by a client with a credential, or by the administrator in the place of the user.
@@ -107,7 +109,7 @@ func (c *client) useWays(ctx context.Context, all []way, long time.Duration) {
 	}
 }
 
-// use records a request. The answer that its object does not exist is that to a user who may see it.
+// use records a request. The answer that its object does not exist, or that its revision is not kept, is that to a user who may see it.
 func (c *client) use(ctx context.Context, subject, what string, u use) {
 	by := *c
 	by.as, by.groups = u.as, u.groups
@@ -120,7 +122,7 @@ func (c *client) use(ctx context.Context, subject, what string, u use) {
 	switch {
 	case u.hidden:
 		a.What = history.Hidden
-	case code == http.StatusNotFound:
+	case code == http.StatusNotFound, code == http.StatusGone:
 		a.Code = http.StatusOK
 	case u.lists != "" && code == http.StatusCreated && !listed(answer, u.lists):
 		a.Code = http.StatusForbidden
@@ -172,13 +174,15 @@ func ways(turn string) []way {
 	const accounts = "system:serviceaccount"
 	names, group, account, path, part, all, sub := turn+"-names", turn+"-group", turn+"-account", turn+"-path", turn+"-part", turn+"-all", turn+"-sub"
 	return []way{{
-		name:  names,
-		made:  [][2]string{{rolesPath + "rolebindings", boundTo(names, "Role", names, userSubject(names))}},
+		name: names,
+		made: [][2]string{{rolesPath + "rolebindings", boundTo(names, "Role", names, userSubject(names))},
+			{rbacPath + "clusterroles", fmt.Sprintf(`{"metadata":{"name":%q},"rules":[{"apiGroups":["history.rowlock.dev"],"resources":["revisions"],"verbs":["get","list"]}]}`, names)},
+			{rbacPath + "clusterrolebindings", boundTo(names, "ClusterRole", names, userSubject(names))}},
 		give:  [2]string{rolesPath + "roles", named(names, "", "", "configmaps", `"get","list","watch","delete"`)},
 		patch: [2]string{rolesPath + "roles/" + names, set("/rules/0/resourceNames", `["other"]`)},
-		uses: []use{get(names, redMaps+"/"+names), get(names, field("%3D", names)), get(names, field("%3D", names)+"&watch=1&timeoutSeconds=1"), review(names, names),
+		uses: []use{get(names, redMaps+"/"+names), get(names, redPast+"/configmaps:"+names+":1"), get(names, redPast+writesOf+names), get(names, field("%3D", names)), get(names, field("%3D", names)+"&watch=1&timeoutSeconds=1"), review(names, names),
 			{as: names, method: http.MethodDelete, path: redMaps + "/" + names + "?dryRun=All"}},
-		nevers: []use{get(names, redMaps+"/secret-of-red"), get(names, redMaps+"?limit=1"), get(names, field("%3D", "secret-of-red")), get(names, field("!%3D", names)+"&limit=1"),
+		nevers: []use{get(names, redMaps+"/secret-of-red"), get(names, redPast+"/configmaps:secret-of-red:1"), get(names, redPast+writesOf+"secret-of-red"), get(names, redMaps+"?limit=1"), get(names, field("%3D", "secret-of-red")), get(names, field("!%3D", names)+"&limit=1"),
 			get(names, redMaps+"?watch=1&timeoutSeconds=1"), get(names, blueMaps+"/"+names), {as: names, method: http.MethodDelete, path: redMaps + "?dryRun=All&labelSelector=no%3Dobject"},
 			{as: names, method: http.MethodGet, path: redSecrets + "/" + names, hidden: true}},
 	}, {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 
 const pastGroup = "/apis/history.rowlock.dev/v1"
 
-// historians reads registers as they were by the group history.rowlock.dev, the revisions of times, and everything at the oldest revision
-// that it names, and at the one before.
+// historians reads registers as they were, and all their writes, by the group history.rowlock.dev, the revisions of times, and everything at
+// the oldest revision that it names, and at the one before.
 func (c *client) historians(ctx context.Context) {
 	for ctx.Err() == nil {
 		switch v := c.someVersion(c); c.rand.IntN(12) {
@@ -24,6 +25,8 @@ func (c *client) historians(ctx context.Context) {
 			c.oldest(ctx)
 		case 1, 2, 3, 4, 5:
 			c.moment(ctx)
+		case 6, 7:
+			c.writes(ctx)
 		default:
 			if v != 0 {
 				c.asOf(ctx, v)
@@ -111,6 +114,64 @@ func (c *client) asOf(ctx context.Context, revision uint64) {
 		return
 	}
 	c.rec.Add(l)
+}
+
+// writes lists the writes of a register, in pages from all servers in turn.
+func (c *client) writes(ctx context.Context) {
+	n := c.rand.IntN(registered)
+	k, ns := register(n)
+	name := c.gens.some(c.round, n)
+	if name == "" {
+		return
+	}
+	l := &history.Past{Client: c.name, Server: c.next(), Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}, Call: c.rec.Now()}
+	q := url.Values{"fieldSelector": {"object.resource=" + k.resource + ",object.name=" + name}, "content": {"true"}, "limit": {strconv.Itoa(1 + c.rand.IntN(20))}}
+	for server := l.Server; !l.Whole; server = c.next() {
+		code, answer, err := c.send(ctx, server, http.MethodGet, fmt.Sprintf("%s/namespaces/%s/revisions?%s", pastGroup, ns, q.Encode()), "", "")
+		if history.Faulty(code) {
+			c.rec.Stuck(fmt.Sprintf("a list of the writes of %s is refused: %d %s", l.Key, code, message(answer)))
+		}
+		if err != nil || code != http.StatusOK {
+			break
+		}
+		more, err := addWrites(l, answer)
+		if err != nil {
+			c.rec.Stuck(fmt.Sprintf("%s: writes were listed with %.300s: %v", c.name, answer, err))
+			return
+		}
+		q.Set("continue", more)
+		l.Whole = more == ""
+	}
+	if l.Return = c.rec.Now(); len(l.Writes) > 0 || l.Whole {
+		c.rec.Add(l)
+	}
+}
+
+// addWrites adds a page to a list of writes, and returns the token that continues it.
+func addWrites(l *history.Past, answer []byte) (more string, err error) {
+	var page struct {
+		Metadata struct{ Continue string }
+		Items    []struct {
+			Revision, Previous, Change string
+			Content                    json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return "", err
+	}
+	for _, w := range page.Items {
+		revision, err := strconv.ParseUint(w.Revision, 10, 64)
+		if err != nil {
+			return "", err
+		}
+		item, err := history.ParseObject(w.Content, revision)
+		if err != nil {
+			return "", err
+		}
+		previous, _ := strconv.ParseUint(w.Previous, 10, 64) // "": 0
+		l.Writes = append(l.Writes, history.PastWrite{Change: w.Change, Previous: previous, State: item.State})
+	}
+	return page.Metadata.Continue, nil
 }
 
 // written returns the object that a revision wrote; nil if it was deleted.
