@@ -146,6 +146,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "limits", (*client).limits)
 	each(1, "effects", (*client).takesEffect)
 	each(1, "graces", (*client).graces)
+	each(1, "tenants", (*client).tenants)
 	each(1, "classes", (*client).classes)
 	each(1, "doors", (*client).doors)
 	each(1, "returns", (*client).returns)
