@@ -51,7 +51,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"migrations", "After a storage migration no object is stored in another version, and none is lost; storedVersions has each version in which objects may be stored"},
 	{"fairness", "A request belongs to the first flow schema that matches it; a user who floods one level delays no other one; no request waits without end, and none of an exempt level waits"},
 	{"leads", "A lead is taken from nobody who renews it"},
-	{"liveness", "Every client continues after the faults, without a restart, and no server goes on to refuse what it may do"},
+	{"liveness", "Every client continues after the faults, without a restart, no server goes on to refuse what it may do, and controllers restore what each namespace has"},
 	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
 }
 

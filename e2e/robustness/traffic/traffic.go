@@ -150,6 +150,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "classes", (*client).classes)
 	each(1, "doors", (*client).doors)
 	each(1, "returns", (*client).returns)
+	each(1, "restores", (*client).restores)
 	each(1, "ends", (*client).ends)
 	each(1, "culls", (*client).culls)
 	each(1, "large", (*client).large)
