@@ -45,10 +45,11 @@ type State struct {
 	On      bool              `json:"on,omitempty"`
 	Hash    string            `json:"h"` // of the whole object without its version
 
-	Meta       string `json:"m,omitempty"`    // the hash of the object as clients see it that ask for metadata only
-	Node       string `json:"node,omitempty"` // that a Pod is bound to
-	Side       bool   `json:"side,omitempty"` // its spec.side is yes, which is the label on of a custom resource once more
-	Made       string `json:"made,omitempty"` // its creationTimestamp
+	Meta       string `json:"m,omitempty"`     // the hash of the object as clients see it that ask for metadata only
+	Node       string `json:"node,omitempty"`  // that a Pod is bound to
+	Phase      string `json:"phase,omitempty"` // of a Pod
+	Side       bool   `json:"side,omitempty"`  // its spec.side is yes, which is the label on of a custom resource once more
+	Made       string `json:"made,omitempty"`  // its creationTimestamp
 	UID        string `json:"u,omitempty"`
 	Generation int64  `json:"g,omitempty"`
 	Held       bool   `json:"held,omitempty"`  // it has finalizers

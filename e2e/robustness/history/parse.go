@@ -100,6 +100,9 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 		item.State.Node, _ = spec["nodeName"].(string)
 		item.State.Side = spec["side"] == "yes"
 	}
+	if status, ok := tree["status"].(map[string]any); ok {
+		item.State.Phase, _ = status["phase"].(string)
+	}
 	item.State.Made, _ = metadata["creationTimestamp"].(string)
 	finalizers, _ := metadata["finalizers"].([]any)
 	item.State.Held, item.State.Going = len(finalizers) > 0, metadata["deletionTimestamp"] != nil

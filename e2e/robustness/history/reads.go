@@ -13,7 +13,8 @@ import (
 type Item struct {
 	Namespace string `json:"ns,omitempty"`
 	Name      string `json:"n"`
-	Served    string `json:"as,omitempty"` // the apiVersion of a custom resource
+	Served    string `json:"as,omitempty"`     // the apiVersion of a custom resource
+	Holder    string `json:"holder,omitempty"` // of a Lease, as the row of a Table shows it
 	State     State  `json:"st"`
 }
 
@@ -112,21 +113,22 @@ func (f Form) HashOf(s *State) string {
 	return s.Hash
 }
 
-// Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name, Pods by their node,
-// or custom resources by their side, or by not having these.
+// Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name, Pods by their node or
+// phase, or custom resources by their side, or by not having these.
 type Selector struct {
-	On   bool   `json:"on,omitempty"`
-	Off  bool   `json:"off,omitempty"`
-	Name string `json:"n,omitempty"`
-	Node string `json:"node,omitempty"`
-	Side bool   `json:"side,omitempty"`
-	Not  bool   `json:"not,omitempty"` // the fields have other values
-	Way  int    `json:"way,omitempty"` // of writing the same
+	On    bool   `json:"on,omitempty"`
+	Off   bool   `json:"off,omitempty"`
+	Name  string `json:"n,omitempty"`
+	Node  string `json:"node,omitempty"`
+	Side  bool   `json:"side,omitempty"`
+	Phase string `json:"phase,omitempty"` // which servers do not index
+	Not   bool   `json:"not,omitempty"`   // the fields have other values
+	Way   int    `json:"way,omitempty"`   // of writing the same
 }
 
 // Selects reports whether an object is chosen.
 func (s Selector) Selects(name string, st *State) bool {
-	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || (s.Name == name) != s.Not) && (s.Node == "" || (s.Node == st.Node) != s.Not) && (!s.Side || st.Side != s.Not)
+	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || (s.Name == name) != s.Not) && (s.Node == "" || (s.Node == st.Node) != s.Not) && (!s.Side || st.Side != s.Not) && (s.Phase == "" || (s.Phase == st.Phase) != s.Not)
 }
 
 var (
@@ -159,6 +161,9 @@ func (s Selector) Fields() string {
 	}
 	if s.Node != "" {
 		terms = append(terms, "spec.nodeName"+is+s.Node)
+	}
+	if s.Phase != "" {
+		terms = append(terms, "status.phase"+is+s.Phase)
 	}
 	if s.Side {
 		terms = append(terms, "spec.side"+is+"yes")

@@ -57,6 +57,9 @@ func init() {
 	wrote := func(change string, previous, version uint64, fields ...string) history.PastWrite {
 		return history.PastWrite{Change: change, Previous: previous, State: state(version, version != 12, fields...)}
 	}
+	selected := func(r *history.Round, sel history.Selector, items ...history.Item) {
+		r.Lists = append(r.Lists, &history.List{Client: "lister", Scope: red, Selector: sel, Match: history.Any, Call: 70 * ms, Return: 71 * ms, Outcome: history.OK, Pages: []history.Page{{Version: 16, Items: items}}})
+	}
 	last, middle, first := wrote("update", 12, 14, "v", "op4"), wrote("update", 10, 12, "v", "op2"), wrote("create", 0, 10, "v", "op0")
 	ended, begun := wrote("delete", 11, 13, "v", "op1"), wrote("create", 0, 11, "v", "op1")
 	const unlike = "exact: the list of the writes of configmaps/red/register-"
@@ -82,6 +85,16 @@ func init() {
 			r.Segments[0].Rows[3].At = 72 * ms
 			writes(r, "register-a", true, middle, first)
 		}, ""},
+		"a list of a phase in which no object is": {func(r *history.Round) { selected(r, history.Selector{Phase: "Running"}) }, ""},
+		"a list of a phase with an object of another one": {func(r *history.Round) {
+			selected(r, history.Selector{Phase: "Running"}, item("register-a", state(14, true, "v", "op4")))
+		}, "list: a list is not the state at version 16"},
+		"a list of all but a phase without an object of another one": {func(r *history.Round) { selected(r, history.Selector{Phase: "Running", Not: true}) }, "list: a list is not the state at version 16"},
+		"a row with another holder than its Lease has": {func(r *history.Round) {
+			a := item("register-a", state(14, true, "v", "op4"))
+			a.Holder = "op2"
+			selected(r, history.Selector{}, a, item("set1", state(16, false, "op5", "op5", "op6", "op6")))
+		}, "list: a list is not the state at version 16"},
 		"writes above the floor": {func(r *history.Round) {
 			r.Floors[1].Past = 14
 			writes(r, "register-a", true, last)

@@ -108,6 +108,8 @@ func (p *part) same(s history.Scope, sel history.Selector, form history.Form, re
 			}
 		case v.revision != it.State.Version || form.HashOf(v.state) != it.State.Hash:
 			lines = append(lines, fmt.Sprintf("it has %s at version %d %v", it.Name, it.State.Version, it.State.Fields), rowLine(v.row))
+		case it.Holder != "" && it.Holder != v.state.Fields["holder"]:
+			lines = append(lines, fmt.Sprintf("it shows the holder %s of %s at version %d", it.Holder, it.Name, it.State.Version), rowLine(v.row))
 		}
 		last = max(last, place(s, it.Namespace, it.Name))
 	}

@@ -41,13 +41,17 @@ var (
 	}}
 	pods = kind{"pods", "pods", "v1", "Pod", "/api/v1", func(field, id string) map[string]any {
 		// Only a binding sets the node.
-		return map[string]any{"spec": map[string]any{"nodeName": "stolen"}, "status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
+		phase := phases[id[len(id)-1]%2]
+		return map[string]any{"spec": map[string]any{"nodeName": "stolen"}, "status": map[string]any{"phase": phase, "conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
 	}}
 	// widgetVersions are the versions in which custom resources are served. They are stored in the first.
 	widgetVersions = []kind{widgets, inVersion(widgets, "v2")}
 	kinds          = []kind{configMaps, leases, widgets, deployments, pods}
 	allKinds       = append(slices.Clone(kinds), shifts, csiNodes)
 )
+
+// phases are those of Pods, of which each write of a status sets one.
+var phases = []string{"Pending", "Running"}
 
 // Namespaces are the namespaces of the traffic.
 var Namespaces = []string{"red", "blue"}

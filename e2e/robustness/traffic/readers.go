@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,11 +27,21 @@ type listAnswer struct {
 
 // tableRows are the objects of a Table.
 type tableRows struct {
-	Columns []struct{} `json:"columnDefinitions"`
+	Columns []struct{ Name string } `json:"columnDefinitions"`
 	Rows    []struct {
 		Cells  []any           `json:"cells"`
 		Object json.RawMessage `json:"object"`
 	} `json:"rows"`
+}
+
+// holders notes the holders of Leases that the rows show.
+func (t *tableRows) holders(items []history.Item) {
+	at := slices.IndexFunc(t.Columns, func(c struct{ Name string }) bool { return c.Name == "Holder" })
+	for i := range t.Rows {
+		if at >= 0 && at < len(t.Rows[i].Cells) {
+			items[i].Holder, _ = t.Rows[i].Cells[at].(string)
+		}
+	}
 }
 
 // misplaced returns the name of an object whose row does not begin with it, or has another number of cells than the Table has columns.
@@ -167,6 +178,7 @@ func (t *Traffic) parsePage(answer []byte) (p history.Page, more string, err err
 		}
 		p.Items = append(p.Items, *item)
 	}
+	a.holders(p.Items)
 	if name, wrong := a.misplaced(p.Items); wrong {
 		return p, "", fmt.Errorf("the row of %s in a Table is not its own", name)
 	}
@@ -206,6 +218,9 @@ func (c *client) someList() *history.List {
 	}
 	if l.Scope.Resource == pods.resource && c.rand.IntN(2) == 0 {
 		l.Selector.Node = nodes[c.rand.IntN(len(nodes))]
+	}
+	if l.Scope.Resource == pods.resource && c.rand.IntN(3) == 0 {
+		l.Selector.Phase = phases[c.rand.IntN(len(phases))]
 	}
 	if l.Scope.Resource == widgets.resource {
 		l.Selector.Side, l.Served = c.rand.IntN(4) == 0, widgetVersions[c.rand.IntN(2)].apiVersion

@@ -82,9 +82,9 @@ func (t *Traffic) startWatches() {
 		w.client = t.client("watch-"+node, protocols[n], false)
 		t.readers.Go(w.run)
 	}
-	for n, elsewhere := range []history.Selector{{Node: nodes[0], Not: true}, {Side: true, Not: true}} {
-		w := &watcher{scope: history.Scope{Resource: []kind{pods, widgets}[n].resource, Namespace: Namespaces[n]}, selector: elsewhere, streams: n == 1}
-		w.client = t.client(fmt.Sprintf("watch-elsewhere-%d", n), protocols[n], false)
+	for n, elsewhere := range []history.Selector{{Node: nodes[0], Not: true}, {Side: true, Not: true}, {Phase: phases[1]}, {Phase: phases[1], Not: true}} {
+		w := &watcher{scope: history.Scope{Resource: []kind{pods, widgets, pods, pods}[n].resource, Namespace: Namespaces[n%2]}, selector: elsewhere, streams: n%2 == 1}
+		w.client = t.client(fmt.Sprintf("watch-elsewhere-%d", n), protocols[n%2], false)
 		t.readers.Go(w.run)
 	}
 	for n := range 3 {
