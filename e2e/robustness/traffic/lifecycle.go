@@ -116,7 +116,7 @@ func (c *client) vacates(ctx context.Context) {
 			m.late(late, ns)
 		})
 		_, ok := c.until(ctx, admin, http.MethodDelete, path+"/"+ns, "", noBody, history.OK, history.NotFound, history.Conflict)
-		ok = ok && c.absent(path+"/"+ns, path+"/"+ns, "")
+		ok = ok && c.absent(ctx, path+"/"+ns, path+"/"+ns, "")
 		stop()
 		if maker.Wait(); !ok {
 			return
@@ -140,24 +140,22 @@ func (c *client) inside(k kind, ns, name string) {
 	c.rec.Add(op) // without what it got: the judge reads the table of other namespaces without values
 }
 
-// absent waits until an object is gone, and notes an object that stays. It repeats the delete that is its cause, which a failover may
-// have undone.
-func (c *client) absent(path, deleted, body string) bool {
-	last := ""
-	for began, n := time.Now(), 1; time.Since(began) < patientTime; time.Sleep(100 * time.Millisecond) {
+// absentTime bounds how long something is there that controllers delete, not counting faults.
+const absentTime = time.Minute
+
+// absent waits until an object is gone, and notes when. It repeats the delete that is its cause, which a failover may have undone.
+func (c *client) absent(ctx context.Context, path, deleted, body string) bool {
+	n, due := 0, &history.Due{Property: "liveness", Server: -1, Within: absentTime, Cause: c.rec.Now()}
+	return c.awaits(ctx, due, func(ctx context.Context) (came, void bool) {
 		if n++; n%50 == 0 {
-			_, _, _ = c.send(context.Background(), c.any(), http.MethodDelete, deleted, plainJSON, body)
+			_, _, _ = c.send(ctx, c.any(), http.MethodDelete, deleted, plainJSON, body)
 		}
-		code, answer, err := c.send(context.Background(), c.any(), http.MethodGet, path, "", "")
-		if code == http.StatusNotFound {
-			return true
-		}
+		code, answer, err := c.send(ctx, c.any(), http.MethodGet, path, "", "")
 		if err == nil {
-			last = fmt.Sprintf("%d %.600s", code, answer)
+			due.What = fmt.Sprintf("the end of %s, as %s was deleted, in place of the answer %d %.600s,", path, deleted, code, answer)
 		}
-	}
-	c.rec.Stuck(fmt.Sprintf("%s was deleted, and %s is still there two minutes later: %s", deleted, path, last))
-	return false
+		return code == http.StatusNotFound, false
+	})
 }
 
 // happens makes Events, and writes some of them again, so that they live longer.

@@ -21,8 +21,22 @@ const (
 // collectorTime is some more than the garbage collector takes to react.
 const collectorTime = 2 * time.Second
 
+// ownerKind is a kind of owners.
+type ownerKind struct {
+	apiVersion, kind, collection string
+	key                          history.Key
+	more                         string // of a new object
+}
+
+// ownerKinds are one that is in the namespace of the dependents, and one that is in none.
+var ownerKinds = []ownerKind{
+	{"v1", "ConfigMap", owned, history.Key{Resource: configMaps.resource, Namespace: ownedNamespace}, ""},
+	{"scheduling.k8s.io/v1", "PriorityClass", "/apis/scheduling.k8s.io/v1/priorityclasses", history.Key{Resource: "priorityclasses.scheduling.k8s.io"}, `,"value":1`},
+}
+
 // owner is an object with dependents, which the garbage collector deletes after it.
 type owner struct {
+	ownerKind
 	name, uid  string
 	dependents []*history.Life
 	deleted    string // the body of its delete
@@ -33,24 +47,25 @@ type owner struct {
 func (c *client) owners(ctx context.Context) {
 	keeper := fmt.Sprintf("%s-r%d-keeper", c.name, c.round)
 	for turn := 0; ctx.Err() == nil; turn++ {
-		kept, ok := c.own(ctx, keeper, 0, nil)
+		of := ownerKinds[(turn+c.round)%2]
+		kept, ok := c.own(ctx, ownerKinds[0], keeper, 0, nil)
 		if !ok {
 			continue
 		}
 		name := fmt.Sprintf("%s-r%d-%d", c.name, c.round, turn)
-		first, ok := c.own(ctx, name, 2, nil)
+		first, ok := c.own(ctx, of, name, 2, nil)
 		if !ok || !c.disown(ctx, first, "Background", len(first.dependents)) {
 			continue
 		}
-		second, ok := c.own(ctx, name, 2, kept)
-		if !ok || !c.collected(first, len(first.dependents)) {
+		second, ok := c.own(ctx, of, name, 2, kept)
+		if !ok || !c.collected(ctx, first, len(first.dependents)) {
 			continue
 		}
 		policy, going := []string{"Background", "Foreground", "Orphan"}[turn%3], len(second.dependents)-1 // the last has another owner
 		if policy == "Orphan" {
 			going = 0
 		}
-		if !c.disown(ctx, second, policy, going) || !c.collected(second, going) || !c.absent(owned+"/"+name, owned+"/"+name, second.deleted) {
+		if !c.disown(ctx, second, policy, going) || !c.collected(ctx, second, going) || !c.absent(ctx, second.path(), second.path(), second.deleted) {
 			continue
 		}
 		select {
@@ -64,24 +79,27 @@ func (c *client) owners(ctx context.Context) {
 	}
 }
 
+// path returns the path of the owner.
+func (o *owner) path() string { return o.collection + "/" + o.name }
+
 // own makes an owner, and dependents of it; with another owner, one more that belongs to both. It is not done if the owner is not
 // found, as after a loss.
-func (c *client) own(ctx context.Context, name string, dependents int, other *owner) (*owner, bool) {
-	made, found := fmt.Sprintf(`{"metadata":{"name":%q}}`, name), struct{ Metadata struct{ UID string } }{}
-	if _, _, ok := c.must(ctx, c, http.MethodPost, owned, made, http.StatusCreated, http.StatusConflict); !ok {
+func (c *client) own(ctx context.Context, of ownerKind, name string, dependents int, other *owner) (*owner, bool) {
+	made, found := fmt.Sprintf(`{"metadata":{"name":%q}%s}`, name, of.more), struct{ Metadata struct{ UID string } }{}
+	if _, _, ok := c.must(ctx, c, http.MethodPost, of.collection, made, http.StatusCreated, http.StatusConflict); !ok {
 		return nil, false
 	}
-	code, answer, ok := c.must(ctx, c, http.MethodGet, owned+"/"+name, "", http.StatusOK, http.StatusNotFound)
+	code, answer, ok := c.must(ctx, c, http.MethodGet, of.collection+"/"+name, "", http.StatusOK, http.StatusNotFound)
 	if !ok || code != http.StatusOK || json.Unmarshal(answer, &found) != nil {
 		return nil, false
 	}
-	o := &owner{name: name, uid: found.Metadata.UID}
+	o := &owner{ownerKind: of, name: name, uid: found.Metadata.UID}
 	if other != nil {
 		dependents++
 	}
 	for i := range dependents {
 		l := &history.Life{Key: history.Key{Resource: configMaps.resource, Namespace: ownedNamespace, Name: fmt.Sprintf("%s-%.8s-%d", name, o.uid, i)}, Until: math.MaxInt64, Why: "never"}
-		references := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q,"blockOwnerDeletion":%v}`, o.name, o.uid, i == 0)
+		references := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"blockOwnerDeletion":%v}`, of.apiVersion, of.kind, o.name, o.uid, i == 0)
 		if other != nil && i == dependents-1 {
 			references += fmt.Sprintf(`,{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q}`, other.name, other.uid)
 		}
@@ -98,18 +116,20 @@ func (c *client) own(ctx context.Context, name string, dependents int, other *ow
 func (c *client) disown(ctx context.Context, o *owner, policy string, some int) bool {
 	for i, l := range o.dependents[:some] {
 		if l.Until, l.Why = c.rec.Now(), "its owner is deleted"; policy == "Foreground" && i == 0 { // the one that blocks
-			l.Before = &history.Key{Resource: configMaps.resource, Namespace: ownedNamespace, Name: o.name}
+			before := o.key
+			before.Name = o.name
+			l.Before = &before
 		}
 	}
 	o.deleted = fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":%q,"preconditions":{"uid":%q}}`, policy, o.uid)
-	_, _, ok := c.must(ctx, c, http.MethodDelete, owned+"/"+o.name, o.deleted, http.StatusOK, http.StatusNotFound, http.StatusConflict)
+	_, _, ok := c.must(ctx, c, http.MethodDelete, o.path(), o.deleted, http.StatusOK, http.StatusNotFound, http.StatusConflict)
 	return ok
 }
 
 // collected waits until some dependents of an owner that was deleted are gone.
-func (c *client) collected(o *owner, some int) bool {
+func (c *client) collected(ctx context.Context, o *owner, some int) bool {
 	for _, l := range o.dependents[:some] {
-		if !c.absent(owned+"/"+l.Key.Name, owned+"/"+o.name, o.deleted) {
+		if !c.absent(ctx, owned+"/"+l.Key.Name, o.path(), o.deleted) {
 			return false
 		}
 	}

@@ -24,7 +24,7 @@ func (c *client) recreateDefinitions(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			defer cancel()
 			_, ok := c.until(ctx, history.Op{Kind: history.Vacate, Key: key}, http.MethodDelete, definitions+"/"+key.Name, "", noBody, history.OK, history.NotFound, history.Conflict)
-			return ok && c.absent(definitions+"/"+key.Name, definitions+"/"+key.Name, "")
+			return ok && c.absent(ctx, definitions+"/"+key.Name, definitions+"/"+key.Name, "")
 		}
 		if _, _, ok := c.must(ctx, c, http.MethodPost, definitions, body, http.StatusCreated, http.StatusConflict); !ok {
 			return
