@@ -103,14 +103,14 @@ func (c *conn) large(id int64) (value []byte, damage, err error) {
 // dropLarge drops the value of the row of a revision, if it is in pieces.
 func dropLarge(w *conn, revision int64) error { return w.exec(qDropLarge, revision) }
 
-// unkeep deletes a row that must be as it was read.
+// unkeep deletes a row that must be as it was read. A value in pieces is compared once the row was read again, also one that is
+// damaged, of which any number of bytes may be left.
 func unkeep(w *conn, row *sqlstore.Row) error {
 	value := row.Value
 	if value == nil {
 		value = []byte{} // and not NULL
 	}
-	n, err := w.execCount(qUnkeep, row.Revision, row.Superseded, value)
-	if err != nil || n == 1 || !isLarge(value) {
+	if n, err := w.execCount(qUnkeep, row.Revision, row.Superseded, value); err != nil || n == 1 {
 		return one(n, err)
 	}
 	now, _, err := readRow(context.Background(), w, qRow, row.Revision)

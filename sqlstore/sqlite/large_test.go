@@ -219,7 +219,7 @@ func TestLargeValuesOutlastRelaxedCommits(t *testing.T) {
 	}
 }
 
-// TestDamagedPieces: a value that is not as it was written makes its row damaged, and no other.
+// TestDamagedPieces: a value that is not as it was written makes its row damaged, and no other. Compaction deletes the row in its time.
 func TestDamagedPieces(t *testing.T) {
 	for name, damage := range map[string]string{
 		"a byte":       `UPDATE kv_pieces SET data = replace(CAST(data AS TEXT), 'metadata', 'metaDATA') WHERE piece = 0`,
@@ -259,7 +259,7 @@ func TestDamagedPieces(t *testing.T) {
 			if err != nil || len(rows) != 3 || rows[0].Damaged == nil || rows[1].Damaged != nil || rows[2].Damaged != nil {
 				t.Fatalf("%d rows, %v", len(rows), err)
 			}
-			writeValue(t, d, true, sqlstore.Update, revision, storetest.LargeJSON(2, 2<<20))
+			head := writeValue(t, d, true, sqlstore.Update, revision, storetest.LargeJSON(2, 2<<20))
 			wantValue(t, d, storetest.LargeJSON(2, 2<<20))
 		})
 	}
@@ -279,6 +279,15 @@ func TestValuesWithinRows(t *testing.T) {
 	wantValue(t, d, value)
 	revision = writeValue(t, d, true, sqlstore.Update, revision, value)
 	revision = writeValue(t, d, false, sqlstore.Update, revision, []byte("{}"))
+			if _, err := d.Retain(t.Context(), sqlstore.Floors{Log: head, Past: map[string]int64{"": head}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := sqlstore.Pack(t.Context(), d, 1, func(sqlstore.Packed) {}); err != nil {
+				t.Fatalf("the damaged row stops compaction: %v", err)
+			}
+			if n := f.number(t, `SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL`); n != 0 {
+				t.Fatalf("%d rows that ended below the floor are left", n)
+			}
 	within()
 	if n := f.number(t, stored); n != 1 {
 		t.Fatalf("%d values are in pieces, want 1", n)
