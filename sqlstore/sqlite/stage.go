@@ -144,7 +144,8 @@ var errUnwanted = errors.New("the value need not be staged")
 
 // stage writes a value that no row has yet, a piece in each transaction, as long as wanted returns true. With an error it returns
 // the id of what it has written, or 0. Staging, trimming and copying of the log take the same mutex in turn, so at most one of them
-// delays a batch; if there are batches, they have as much time after each piece.
+// delays a batch; if there are batches, or other processes, which have to find the file unlocked, they have as much time after each
+// piece.
 func (d *Driver) stage(ctx context.Context, value []byte, wanted func(w *conn) (bool, error)) (id int64, err error) {
 	var batches uint64
 	for n := int64(0); len(value) > 0; n++ {
@@ -165,7 +166,7 @@ func (d *Driver) stage(ctx context.Context, value []byte, wanted func(w *conn) (
 			if err != nil {
 				return err
 			}
-			shared, batches = n > 0 && d.seq != batches || d.waiting.Load() > 0, d.seq
+			shared, batches = n > 0 && d.seq != batches || d.waiting.Load() > 0 || d.lock.exclusive() == 0, d.seq
 			return w.exec(qAddPiece, begun, n, piece)
 		})
 		if err != nil {

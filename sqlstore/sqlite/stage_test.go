@@ -13,10 +13,22 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// TestOtherWritersComeBetweenPieces: while a value is being staged, other batches are committed.
+// TestOtherWritersComeBetweenPieces: while a value is being staged, other batches of the process are committed.
 func TestOtherWritersComeBetweenPieces(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db")}
 	d := f.Open(t)
+	comeBetweenPieces(t, f, d, d)
+}
+
+// TestOtherProcessesComeBetweenPieces: the same with batches of another process.
+func TestOtherProcessesComeBetweenPieces(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	comeBetweenPieces(t, f, f.Open(t), f.Open(t))
+}
+
+// comeBetweenPieces stages a value with one driver until batches of another one have been committed in the meantime.
+func comeBetweenPieces(t *testing.T, f file, d, other sqlstore.Driver) {
+	t.Helper()
 	db, err := sql.Open("sqlite", f.path)
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +41,7 @@ func TestOtherWritersComeBetweenPieces(t *testing.T) {
 		}
 		return n
 	}
+	const batches = 5
 	value := storetest.LargeJSON(1, 32<<20)
 	for end, try := time.Now().Add(patience), 0; ; try++ {
 		done := make(chan error, 1)
@@ -39,8 +52,8 @@ func TestOtherWritersComeBetweenPieces(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		begun := pieces() - before
-		for i := range 3 {
-			mustApply(t, d, put(fmt.Sprintf("small%d-%d", try, i), "{}"))
+		for i := range batches {
+			mustApply(t, other, put(fmt.Sprintf("small%d-%d", try, i), "{}"))
 		}
 		after := pieces() - before
 		if err := <-done; err != nil {
@@ -53,7 +66,7 @@ func TestOtherWritersComeBetweenPieces(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("of %d pieces, %d were there when a batch began, and %d when three had been committed", whole, begun, after)
+			t.Fatalf("of %d pieces, %d were there when a batch began, and %d when %d had been committed", whole, begun, after, batches)
 		}
 	}
 }
