@@ -13,7 +13,7 @@ type Authenticated struct {
 	// StillValid reports whether the credential has not been revoked since, for requests that last; its expiry does not count. It
 	// is true as long as that cannot be found out. nil: the credential cannot be revoked.
 	StillValid func(ctx context.Context) bool
-	// CertificateEnds is when the client certificate expires that authenticated the user; zero for other credentials.
+	// CertificateEnds is the expiry of the client certificate that authenticated the user; zero for other credentials.
 	CertificateEnds time.Time
 }
 

@@ -38,8 +38,8 @@ func (i *Identity) InGroup(group string) bool {
 	return slices.Contains(i.Groups, group)
 }
 
-// Covers reports whether an identity is that of the same user, who has all groups of another one still. Extra does not count: it may
-// differ each time that a credential is checked.
+// Covers reports whether i is the same user as other, and has all groups of other. It ignores Extra, which may differ each time that a
+// credential is checked.
 func (i *Identity) Covers(other *Identity) bool {
 	if i.Name != other.Name || i.UID != other.UID {
 		return false

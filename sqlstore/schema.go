@@ -38,6 +38,6 @@ const (
 // before they assign any. Older binaries must not use a database with reserved revisions.
 const RelaxedSchema = 7
 
-// LargeSchema is the first schema whose binaries read values that SQLite stores in pieces. Older binaries must not use a database that
-// has some, or whose pieces are being deleted.
+// LargeSchema is the first schema whose binaries read values that SQLite stores in pieces. Older binaries must not use a database that has
+// such values, or pieces that are not deleted yet.
 const LargeSchema = 13

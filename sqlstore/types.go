@@ -70,7 +70,7 @@ type Op struct {
 	Expect    int64
 	Value     []byte
 	ExpiresAt time.Time
-	Staged    int64 // set by Driver.Stage: where it wrote Value; 0: nowhere
+	Staged    int64 // set by Driver.Stage: the id of Value, which it has written; 0: Stage has not written Value
 	AsStored  bool  // Value comes from the table, for this key, and is not encrypted again
 	Immutable bool  // the bytes of Value never change, so drivers may keep them
 	Aux       any   // passed to the feed of this process, never stored

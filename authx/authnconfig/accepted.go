@@ -9,13 +9,13 @@ import (
 	"github.com/rowlock/rowlock/authx/oidc"
 )
 
-// acceptedToken is a token that a provider has accepted, of a request that may last.
+// acceptedToken is the token of a long-running request, which a provider has accepted.
 type acceptedToken struct {
 	providers    *Providers
 	text, issuer string
 	audiences    []string
 	id           *authx.Identity
-	by           atomic.Pointer[generation] // that accepted it last
+	by           atomic.Pointer[generation] // whose configuration accepted the token last
 }
 
 // stillValid reports whether the provider is still configured and publishes the key of the token, and whether a configuration that

@@ -107,7 +107,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 }
 
 // stillValid returns a function that reports whether the service still accepts a token, for the same user in the same groups. It
-// does as long as the service fails, and after the expiry that the token states, which the service may give as its reason. The
+// returns true while the service fails, and after the expiry that the token states, which the service may give as its reason. The
 // function does not enter the gate, which strangers may keep full: its caller bounds the calls.
 func (a *Authenticator) stillValid(key [sha256.Size]byte, token string, audiences []string, id *authx.Identity) func(context.Context) bool {
 	token = strings.Clone(token) // not the whole header

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitPoll waits until the runtime has polled the network, and not longer than others take that are to run before.
+// awaitPoll waits until the runtime has polled the network, and scheduled the goroutines that are runnable by then.
 func awaitPoll() {
 	e := events.Get().(*event)
 	e.await()
 	events.Put(e)
 }
 
-// events has as many descriptors as goroutines yield at a time. The garbage collector closes unused ones.
+// events holds as many descriptors as goroutines have yielded at the same time. The garbage collector closes unused ones.
 var events = sync.Pool{New: func() any { return newEvent() }}
 
-// event is a descriptor that its goroutine makes readable while it waits for that: the next poll of the network finds it.
+// event is a descriptor that its goroutine makes readable and waits for, so that the next poll of the network wakes the goroutine.
 type event struct {
-	raw    syscall.RawConn // nil: the system has no descriptor left
+	raw    syscall.RawConn // nil if the process has no descriptor left
 	wanted func(fd uintptr) (readable bool)
 	sent   bool
 }
@@ -39,7 +39,7 @@ func newEvent() *event {
 	return e
 }
 
-// await returns at once if waiting is impossible.
+// await waits for the next poll of the network. It returns at once if e has no descriptor.
 func (e *event) await() {
 	if e.raw == nil {
 		return
@@ -48,8 +48,8 @@ func (e *event) await() {
 	_ = e.raw.Read(e.wanted)
 }
 
-// send makes the descriptor readable at the first call, which returns false: then the caller waits. Nothing reads the descriptor: each
-// write is an event.
+// send makes the descriptor readable in its first call and returns false, after which the caller waits. Nothing ever reads the descriptor:
+// the poll reports each write.
 func (e *event) send(fd uintptr) bool {
 	if e.sent {
 		return true

@@ -317,7 +317,7 @@ func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, erro
 	return v.form.Event(nil, eventType, it, first)
 }
 
-// EventParts returns Event in parts, if the object's bytes in memory are one of them: a large object is not copied.
+// EventParts returns the parts of the result of Event, without a copy of the object, if the cache has the bytes of the object as they are.
 func (v *View) EventParts(eventType string, it *cache.Item) (before, object, behind []byte, ok bool) {
 	f, whole := v.form.(jsonForm)
 	if !whole || v.as.IsPartialList() || !f.stored(it) {

@@ -47,7 +47,7 @@ func (p *Patch) mergeTree(ctx context.Context, current runtime.Object, encoded [
 }
 
 // fits reports whether the merged object may be decoded. It has at most the values of the live object and of the patch, and at
-// least the bytes of the live object but those removed. Far from the limit it only estimates the number of values.
+// least the bytes of the live object without the removed ones. Far from the limit it only estimates the number of values.
 func (p *Patch) fits(encoded []byte, removed int, live runtime.Object) bool {
 	t := reflect.TypeOf(live)
 	most := int(budget.MemoryOf(len(encoded)-removed) / budget.Weight(1, t))

@@ -167,7 +167,7 @@ func (it *Item) PeekIn(room *[]byte) []byte {
 	return (*room)[:b.size:b.size]
 }
 
-// Unpacked returns JSON if that is in memory as it is. It does not count as a use.
+// Unpacked returns the JSON of the item if it is in memory and not packed. The call does not count as a use.
 func (it *Item) Unpacked() (data []byte, ok bool) {
 	b := it.body.Load()
 	if b.packed() {

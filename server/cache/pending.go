@@ -13,13 +13,13 @@ type Pending struct {
 	draft  *metadata.Draft
 }
 
-// Prepare makes the bytes of the item, but for the revision, of the value of a write that will probably have a revision. Otherwise
-// Apply copies the value, for which all other writers wait.
+// Prepare makes the bytes of the item except for the revision, which will probably be the given one. Without Prepare, Apply copies the
+// value, and all other writers wait for that.
 func (p *Pending) Prepare(value []byte, probable int64) {
 	p.draft, _ = metadata.NewDraft(value, probable) // Apply makes the same error
 }
 
-// complete makes the line of an item of the write, if that was prepared.
+// complete sets the line of an item from the draft, and returns false if Prepare has made none that fits.
 func (p *Pending) complete(it *Item) bool {
 	if p == nil || p.draft == nil {
 		return false

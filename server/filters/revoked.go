@@ -32,8 +32,8 @@ const (
 )
 
 // Revoked ends long-running requests whose user may no longer make them: because an authorizer no longer allows the request,
-// the credential was revoked, or another user may no longer impersonate this one. A failure of an authorizer ends none, nor does
-// an object that it cannot read.
+// the credential was revoked, or another user may no longer impersonate this one. It ends no request because an authorizer fails or cannot
+// read an object.
 type Revoked struct {
 	authorizer authx.Authorizer
 	log        *slog.Logger

@@ -236,8 +236,8 @@ func (l *list) cut(p *Page, rest int64) {
 	}
 }
 
-// An earlier state that only the table has is read into memory for one list, until its answer has been sent. A list that holds
-// more than pastFree bytes of it waits for one of pastLists places, and a user has one.
+// A list of an earlier state that only the table has reads that state into memory until its answer has been sent. A list that reads more
+// than pastFree bytes waits for one of pastLists places, of which a user may have one.
 const (
 	pastFree  = 4 << 20
 	pastLists = 2
@@ -302,10 +302,10 @@ type Page struct {
 	place *fair.Place // in pastLists; nil: it needs none
 }
 
-// End releases what the page holds, once its items are not used any more. Repeated calls do nothing.
+// End releases the memory of the page, once its items are no longer in use. Repeated calls do nothing.
 func (p *Page) End() { p.place.Leave() }
 
-// OnContention makes f be called about once a second while others wait for the memory that the page holds, until End.
+// OnContention arranges that f is called about once a second while other lists wait for the memory of the page, until End.
 func (p *Page) OnContention(f func()) { p.place.OnContention(f) }
 
 // Meta returns the list's metadata.

@@ -19,7 +19,7 @@ import (
 type ListOptions struct {
 	internalversion.ListOptions
 
-	User      string // whose lists take turns with those of others to read earlier states
+	User      string // lists of earlier states take turns by user
 	Namespace string // "" for all
 	Name      string // of a watch on one object's path
 	Filter    *cache.Filter

@@ -16,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestLongListsOfThePast: a user reads one long list of an earlier state into memory at a time, and two users do, whatever they
-// request. Short lists, and pages, do not wait for them.
+// TestLongListsOfThePast: the server reads at most two long lists of earlier states into memory at a time, one of each user. Short lists
+// and pages do not wait for them.
 func TestLongListsOfThePast(t *testing.T) {
 	b := newBox(t)
 	ctx := t.Context()

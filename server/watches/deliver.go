@@ -172,13 +172,13 @@ func (w *stream) deliver(out output) error {
 	return out.flush()
 }
 
-// frame is an event in the wire form of a watch. A large one may have three parts, of which the object is shared with the cache; others
-// are all in object.
+// frame is an event in the wire form of a watch. A large event may have three parts, and shares the object with the cache; any other event
+// is in object as a whole.
 type frame struct{ before, object, behind []byte }
 
 func (f *frame) size() int { return len(f.before) + len(f.object) + len(f.behind) }
 
-// frameOf returns the frame of a delivery, whose key is that of the frame. parts means that it may have several.
+// frameOf returns the frame of a delivery, which the cache keeps by key. With parts, the frame may have several parts.
 func (w *stream) frameOf(d cache.Delivery, key any, parts bool) (f frame, err error) {
 	if parts {
 		var ok bool

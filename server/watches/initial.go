@@ -16,13 +16,13 @@ const (
 	initialRate = 256 << 10 // bytes a second
 )
 
-// readPace is how many bytes a client has read, and how long writes of them took. Waits of the server itself do not count.
+// readPace measures how fast a client reads: its bytes, and how long their writes took, without the waits of the server itself.
 type readPace struct {
 	bytes int
 	took  time.Duration
 }
 
-// send calls write, which writes n bytes.
+// send calls write, which writes n bytes, and measures it.
 func (p *readPace) send(n int, write func() error) error {
 	began := time.Now()
 	err := write()
@@ -30,7 +30,7 @@ func (p *readPace) send(n int, write func() error) error {
 	return err
 }
 
-// tooSlow reports whether the client took too long.
+// tooSlow reports whether the client has taken too long to read.
 func (p *readPace) tooSlow() bool {
 	return p.took > initialFor+time.Duration(p.bytes)*time.Second/initialRate
 }

@@ -140,15 +140,15 @@ func TestSlowReplaysEnd(t *testing.T) {
 	})
 }
 
-// meteredSeat is the seat of a watch, which others may use at times.
+// meteredSeat is the seat of a watch, and records whether the watch has returned it.
 type meteredSeat struct{ free atomic.Bool }
 
 func (s *meteredSeat) Sending()    { s.free.Store(true) }
 func (s *meteredSeat) Sent() error { s.free.Store(false); return nil }
 func (s *meteredSeat) Leave()      { s.free.Store(true) }
 
-// TestWatchesThatWaitForRoom: a watch that waits for room for a large initial object has no seat meanwhile, and the time does not
-// count as that of its client.
+// TestWatchesThatWaitForRoom: a watch that waits for memory for a large initial object returns its seat, and the server does not count
+// the time as that of a slow client.
 func TestWatchesThatWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = budget.DefaultBody + 1<<20

@@ -107,7 +107,7 @@ func warnRepeated(req *Request, format string, obj metav1.Object) {
 	}
 }
 
-// onlyTimesDiffer reports whether two lists of managed fields differ only in times, by which they are ordered.
+// onlyTimesDiffer reports whether two lists of managed fields differ only in their times, and so in the order of their entries.
 func onlyTimesDiffer(a, b []metav1.ManagedFieldsEntry) bool {
 	if len(a) != len(b) {
 		return false

@@ -12,30 +12,30 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// stagedBytes bounds the values that are staged, and those that were given up and are not deleted yet. Ops with more are staged alone.
+// stagedBytes bounds the bytes of staged values, and of abandoned ones that are not deleted yet. Ops with larger values are staged alone.
 const stagedBytes = 128 << 20
 
 // staging connects the writers of large values with the sweeper.
 type staging struct {
 	most int64
 	room *semaphore.Weighted
-	wake chan struct{} // the sweeper has work
+	wake chan struct{} // receives a value when the sweeper has work
 
 	mu        sync.Mutex
 	abandoned []abandoned
 }
 
-// abandoned are staged values that no row will hold.
+// abandoned has the ids of staged values that no row will have.
 type abandoned struct {
 	ids  []int64
-	room int64 // to release when they are deleted
+	room int64 // to release once they are deleted
 }
 
 func newStaging() *staging {
 	return &staging{most: stagedBytes, room: semaphore.NewWeighted(stagedBytes), wake: make(chan struct{}, 1)}
 }
 
-// abandon passes values to the sweeper.
+// abandon passes values to the sweeper, which deletes them.
 func (s *staging) abandon(a abandoned) {
 	if len(a.ids) == 0 {
 		s.room.Release(a.room)

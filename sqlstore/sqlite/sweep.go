@@ -14,10 +14,10 @@ const (
 	sweepPieces = 8                // that one transaction deletes
 	sweepRest   = 3                // the pause after each, relative to its duration
 	sweepEvery  = time.Minute      // how often it looks for work without being woken
-	unheldFor   = 10 * time.Minute // then a value is abandoned; a process that still lives writes it again when it commits
+	unheldFor   = 10 * time.Minute // after which the sweeper abandons a value that no row has; if its writer still runs, the commit writes it again
 )
 
-// sweeps sweeps until the driver closes. Values that no row had before a time were begun by processes that have ended.
+// sweeps runs the sweeper until the driver closes. Processes that have ended left the values that no row had before a time.
 func (d *Driver) sweeps(ended time.Time) {
 	defer d.loops.Done()
 	tick := time.NewTicker(sweepEvery)
@@ -36,7 +36,7 @@ func (d *Driver) sweeps(ended time.Time) {
 	}
 }
 
-// sweepStaged deletes the staged values that were given up, for which others may wait. What it fails to delete is found by its age.
+// sweepStaged deletes abandoned values, for whose room writers may wait. sweep finds by age what it fails to delete.
 func (d *Driver) sweepStaged() {
 	for _, a := range d.staging.takeAbandoned() {
 		_ = d.sweepAll(a)
@@ -44,7 +44,7 @@ func (d *Driver) sweepStaged() {
 	}
 }
 
-// sweepAll deletes staged values unless rows have them.
+// sweepAll deletes staged values that no row has.
 func (d *Driver) sweepAll(a abandoned) error {
 	_, err := d.writing(context.Background(), func(w *conn) error {
 		for _, id := range a.ids {
@@ -62,7 +62,7 @@ func (d *Driver) sweepAll(a abandoned) error {
 	return err
 }
 
-// sweep deletes all values that no row has any more, or that no row had before a time or for unheldFor.
+// sweep deletes all values that no row has any more, and those that no row has had since before a time, or for unheldFor.
 func (d *Driver) sweep(ended time.Time) error {
 	before := time.Now().Add(-unheldFor)
 	if ended.After(before) {

@@ -33,7 +33,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 // ConcurrentTrim implements sqlstore.Driver: the file has one writer at a time.
 func (d *Driver) ConcurrentTrim() bool { return false }
 
-// trim returns how many rows it deleted, and how many of them had large values.
+// trim deletes rows, and returns how many, and how many of them had large values.
 func trim(w *conn, to int64, limit int) (n, large int64, err error) {
 	b, err := bounds(w)
 	if err != nil {

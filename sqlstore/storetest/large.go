@@ -85,7 +85,7 @@ func largeHistory(t *testing.T, seed, n int, drivers ...sqlstore.Driver) {
 	}
 }
 
-// asSmall compares all ways of reading with a model, before and after upkeep and a restart.
+// asSmall compares the results of all reads with the model, before and after upkeep and a restart.
 func asSmall(t *testing.T, db Database, through func(sqlstore.Driver) sqlstore.Driver) {
 	opened := db.Open(t)
 	d, m := through(opened), NewMemory()
@@ -157,7 +157,7 @@ func sameLarge(t *testing.T, d sqlstore.Driver, m *Memory) {
 	}
 }
 
-// largeConditions: a write that is refused leaves nothing, whether its condition did not hold from the beginning or not any more.
+// largeConditions: a refused write leaves nothing, whether its condition never held or no longer holds.
 func largeConditions(t *testing.T, db Database) {
 	d := staged{db.Open(t)}
 	k, big := pod("a"), string(LargeJSON(1, 2*sqlstore.LargeValue))
@@ -186,7 +186,7 @@ func largeConditions(t *testing.T, db Database) {
 	CheckTable(t, d)
 }
 
-// largeOvertaken: the condition holds while a value is staged, and no longer when it is committed.
+// largeOvertaken: the condition of a write holds while its value is staged, but no longer when it is committed.
 func largeOvertaken(t *testing.T, db Database) {
 	d := db.Open(t)
 	k := pod("a")
@@ -283,7 +283,7 @@ func largeRestated(t *testing.T, db Database) {
 	clean(t, d)
 }
 
-// largeLoaded fills a database, as a restore does, and goes on in it.
+// largeLoaded fills a database as a restore does, and continues to write to it.
 func largeLoaded(t *testing.T, db Database) {
 	d, m := db.Open(t), NewMemory()
 	largeHistory(t, 3, 10, m)
@@ -307,7 +307,7 @@ func largeLoaded(t *testing.T, db Database) {
 	clean(t, d)
 }
 
-// largeExpired: the expiry of a large value is a delete with it.
+// largeExpired: the row of an expired large value is a delete that has the value.
 func largeExpired(t *testing.T, db Database) {
 	d := db.Open(t)
 	value := LargeJSON(1, 2*sqlstore.LargeValue)

@@ -14,7 +14,7 @@ import (
 // Metrics count the decisions on pods, exempt requests, and errors. Their labels have few values, whatever the labels of
 // namespaces say.
 type Metrics struct {
-	newest                          api.Version // of the standards
+	newest                          api.Version // of the standards that the server knows
 	evaluations, exemptions, errors *prometheus.CounterVec
 }
 
@@ -80,7 +80,7 @@ func (m *Metrics) failed(a *admission.Attributes, fatal bool) {
 	}
 }
 
-// of returns values of labels, with those that describe a request.
+// of returns the values of labels: the given ones, and those that describe the request.
 func of(a *admission.Attributes, values ...string) []string {
 	resource := "controller"
 	if a.Is("", "pods", a.Subresource) {

@@ -48,8 +48,8 @@ func TestMetricsOfFormerPolicies(t *testing.T) {
 	}
 }
 
-// TestMetricsOfOneName: conditions of a validating and of a mutating policy with one name have the same series, which go with
-// the last of the two.
+// TestMetricsOfOneName: the conditions of a validating and a mutating policy with the same name share series, which the server removes
+// with the last of the two policies.
 func TestMetricsOfOneName(t *testing.T) {
 	const (
 		validating = "validatingadmissionpolicies.admissionregistration.k8s.io"

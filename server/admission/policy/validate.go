@@ -154,7 +154,7 @@ type annotations struct {
 	bytes  int
 }
 
-// add adds a value, unless the annotations have as many bytes as they may.
+// add adds a value, unless the annotations would exceed their bound.
 func (n *annotations) add(key, value string) {
 	if n.has == nil {
 		n.values, n.has = map[string][]string{}, map[[2]string]struct{}{}

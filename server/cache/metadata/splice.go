@@ -106,7 +106,7 @@ func SpliceVersion(room, b, version []byte) (line []byte, head int, err error) {
 	return line, head, err
 }
 
-// splice is SpliceVersion. at is the index of the version in the line.
+// splice does what SpliceVersion does, and also returns the index of the version in the line.
 func splice(room, b, version []byte) (line []byte, head, at int, err error) {
 	l, err := measure(b)
 	if err != nil {
@@ -143,7 +143,7 @@ type Draft struct {
 	at, end int // of the resourceVersion
 }
 
-// NewDraft returns the draft of an object that will probably have a revision.
+// NewDraft returns the draft of an object whose revision will probably be the given one.
 func NewDraft(b []byte, probable int64) (*Draft, error) {
 	version := appendRevision(nil, probable)
 	line, head, at, err := splice(nil, b, version)

@@ -97,8 +97,8 @@ func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 	return r, s.finalize(ctx, &c, false)
 }
 
-// graceLeft returns after what time to look again at an unused ServiceCIDR that was deleted at a time. The clock may be set meanwhile, and the
-// time may be that of another machine, so this is soon.
+// graceLeft returns how long to wait before another look at an unused ServiceCIDR that was deleted at a time. It is never long, because
+// the clock may be set in the meantime, and another machine may have recorded the time.
 func graceLeft(deleted, now time.Time) time.Duration {
 	return min(deleted.Add(cidrGrace).Sub(now), cidrGrace)
 }
