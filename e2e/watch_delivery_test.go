@@ -104,8 +104,7 @@ func watchConfigMaps(t *testing.T, s *harness.Server, two, slow bool) {
 	}
 }
 
-// TestHTTP2Flag: a server of HTTP/2 that does not exist stops the start. Flags of releases before
-// are taken with a warning.
+// TestHTTP2Flag: an unknown HTTP/2 implementation stops the start. The server accepts a flag of earlier releases with a warning.
 func TestHTTP2Flag(t *testing.T) {
 	t.Parallel()
 	bin, err := harness.Binary()
@@ -113,11 +112,9 @@ func TestHTTP2Flag(t *testing.T) {
 		t.Fatal(err)
 	}
 	for flag, want := range map[string]string{
-		"--http2=pigeon":               `--http2 "pigeon": want own or standard`,
-		"--watch-delivery=pigeon":      `--watch-delivery "pigeon": want direct or standard`,
-		"--watch-delivery=standard":    "Flag --watch-delivery has been deprecated, use --http2=standard",
-		"--short-requests=standard":    "Flag --short-requests has been deprecated",
-		"--rest-connections-from=1000": "Flag --rest-connections-from has been deprecated",
+		"--http2=pigeon":            `--http2 "pigeon": want own or standard`,
+		"--watch-delivery=pigeon":   `--watch-delivery "pigeon": want direct or standard`,
+		"--watch-delivery=standard": "Flag --watch-delivery has been deprecated, use --http2=standard",
 	} {
 		cmd := exec.CommandContext(t.Context(), bin, "serve", "--data-dir", "/dev/null/none", flag) // which stops it at the latest
 		out, err := cmd.CombinedOutput()

@@ -12,8 +12,8 @@ import (
 const (
 	NoEtcd     = "see --store"
 	fromMemory = "reads are always served from memory"
-	noPeers    = "each server of a cluster serves all versions"
-	noKlog     = "see --log-format and -v"
+	noPeers    = "all servers serve all versions"
+	noKlog     = "see --log-format, -v"
 )
 
 // ignored lists flags of kube-apiserver that the server accepts without effect, so that its command lines work, with the
@@ -50,12 +50,12 @@ var ignored = []struct {
 	{"peer-advertise-ip", false, noPeers},
 	{"peer-advertise-port", false, noPeers},
 	{"peer-ca-file", false, noPeers},
-	{"kubelet-port", false, "nodes say at which port they are reached"},
+	{"kubelet-port", false, "nodes announce their ports"},
 	{"kubelet-read-only-port", false, "not used"},
-	{"max-connection-bytes-per-sec", false, "kube-apiserver has no use for it either"},
+	{"max-connection-bytes-per-sec", false, "unused in kube-apiserver, too"},
 	{"kubernetes-service-node-port", false, "the kubernetes service has none"},
-	{"cloud-provider", false, "kube-apiserver has no use for it either"},
-	{"cloud-config", false, "kube-apiserver has no use for it either"},
+	{"cloud-provider", false, "unused in kube-apiserver, too"},
+	{"cloud-config", false, "unused in kube-apiserver, too"},
 	{"enable-logs-handler", true, "no log files are served"},
 	{"permit-address-sharing", true, "addresses are always shared"},
 	{"debug-socket-path", false, "see --profiling"},

@@ -17,6 +17,8 @@ var removed = []struct {
 	{"sqlite-log-writes", "2026-11", "SQLite writes its log itself"},
 	{"write-memory", "2026-11", "each written value has memory of its own"},
 	{"sqlite-bulk-reads", "2026-11", "all rows are read by SQLite's Go driver"},
+	{"short-requests", "2026-11", "see --http2"},
+	{"rest-connections-from", "2026-11", "all idle connections are parked"},
 }
 
 // AddRemoved accepts the removed flags without listing them.

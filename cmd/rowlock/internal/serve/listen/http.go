@@ -36,9 +36,7 @@ type Flags struct {
 	refuse                bool
 	watchGrace            time.Duration
 	http2                 string
-	watchDelivery         string // deprecated, like the next two
-	shortRequests         string
-	restFrom              int
+	watchDelivery         string // deprecated
 	requestTimeout        time.Duration
 	minRequestTimeout     int
 	maxRead, maxWrite     int
@@ -65,15 +63,8 @@ func (o *Flags) AddTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "period over which watches end while shutting down; 0 ends all at once")
 	f.StringVar(&o.http2, "http2", string(server.OwnHTTP2), "HTTP/2 implementation: own, whose watches need no goroutine, or standard, that of Go, which needs more time and memory, for watches over HTTP/1.1 as well")
 	f.StringVar(&o.watchDelivery, "watch-delivery", "direct", "")
-	f.StringVar(&o.shortRequests, "short-requests", "direct", "")
-	f.IntVar(&o.restFrom, "rest-connections-from", 0, "")
-	for name, instead := range map[string]string{
-		"watch-delivery":        "use --http2=standard instead of --watch-delivery=standard",
-		"short-requests":        "it has no effect; see --http2",
-		"rest-connections-from": "it has no effect: every idle connection takes as little as it can",
-	} {
-		f.Lookup(name).Deprecated, f.Lookup(name).Hidden = instead, true
-	}
+	delivery := f.Lookup("watch-delivery")
+	delivery.Deprecated, delivery.Hidden = "use --http2=standard instead of --watch-delivery=standard", true
 }
 
 // AddLimits declares the flags that limit requests in number and time.
@@ -131,10 +122,8 @@ func (o *Flags) Validate() error {
 	if mode := server.HTTP2Mode(o.http2); mode != "" && mode != server.OwnHTTP2 && mode != server.StandardHTTP2 {
 		return fmt.Errorf("--http2 %q: want %s or %s", o.http2, server.OwnHTTP2, server.StandardHTTP2)
 	}
-	for flag, mode := range map[string]string{"watch-delivery": o.watchDelivery, "short-requests": o.shortRequests} {
-		if mode != "" && mode != "direct" && mode != "standard" {
-			return fmt.Errorf("--%s %q: want direct or standard", flag, mode)
-		}
+	if mode := o.watchDelivery; mode != "" && mode != "direct" && mode != "standard" {
+		return fmt.Errorf("--watch-delivery %q: want direct or standard", mode)
 	}
 	if (o.Cert == "") != (o.Key == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")
