@@ -108,7 +108,7 @@ func (s *stream) slow() (slow []slowWatcher) {
 		}
 		w.mu.Lock()
 		if e := w.taken; e != nil && e.Item.Revision <= floor {
-			slow = append(slow, slowWatcher{w, e.Item.Revision, 2 * e.Item.Size(), e}) // with its frame
+			slow = append(slow, slowWatcher{w, e.Item.Revision, 2 * e.largest(), e}) // with its frame
 		}
 		if n := len(w.queue); n > 0 && w.queue[0].Revision() <= floor {
 			l := slowWatcher{w: w, oldest: w.queue[0].Revision(), held: w.held}

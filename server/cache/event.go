@@ -71,10 +71,23 @@ func (d Delivery) Resolve(selected func(*Item) (bool, error)) (_ Delivery, ok bo
 // Revision returns the event's place in the log.
 func (d Delivery) Revision() int64 { return d.Event.Item.Revision }
 
+// left reports whether the object left the watcher's selection.
+func (d Delivery) left() bool {
+	return d.Type == Deleted && d.Event.Type != Deleted && d.Event.Prev != nil
+}
+
+// Size returns the number of bytes of Item, which it does not make.
+func (d Delivery) Size() int {
+	if d.left() {
+		return d.Event.Prev.Size()
+	}
+	return d.Event.Item.Size()
+}
+
 // Item returns the object that the watcher sees: for an object that left the selection, its previous state at the new revision.
 func (d Delivery) Item() *Item {
 	e := d.Event
-	if d.Type != Deleted || e.Type == Deleted || e.Prev == nil {
+	if !d.left() {
 		return e.Item
 	}
 	if it := e.gone.Load(); it != nil {
@@ -97,7 +110,7 @@ type FrameKey struct {
 // Frame returns the frame of the delivery in a format. make makes it once for all watchers.
 func (d Delivery) Frame(format any, make func(EventType, *Item) ([]byte, error)) ([]byte, error) {
 	f := keep(&d.Event.frames, FrameKey{d.Type, format})
-	if budget.Large(d.Event.Item.Size()) {
+	if budget.Large(d.Size()) {
 		f.once.Do(func() { f.value = &sharedFrame{} })
 		return f.value.(*sharedFrame).get(func() ([]byte, error) { return make(d.Type, d.Item()) })
 	}
@@ -182,12 +195,22 @@ func (l *eventLog) add(e *Event) {
 	l.trim(e.at)
 }
 
+// size returns the bytes that the event keeps in memory. The previous state of a change counts as far as it is larger than the
+// present one: the event before may be gone, and watchers whose selection the object left make frames of the previous state.
 func (e *Event) size() int {
-	n := e.Item.Size() + 256
+	n := e.largest() + 256
 	if e.Type == Deleted && e.Prev != nil {
-		n += e.Prev.Size()
+		n += min(e.Item.Size(), e.Prev.Size())
 	}
 	return n
+}
+
+// largest returns the bytes of the larger one of the event's objects.
+func (e *Event) largest() int {
+	if e.Prev == nil {
+		return e.Item.Size()
+	}
+	return max(e.Item.Size(), e.Prev.Size())
 }
 
 // trim drops the oldest events beyond the bounds.

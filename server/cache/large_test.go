@@ -72,34 +72,40 @@ func TestLargeEventsThatAreSent(t *testing.T) {
 }
 
 // TestLargeFrames: the frame of a large event is made once for the watchers that send it together, and does not stay in memory
-// with the event.
+// with the event, also if the object is the one that a small object replaced.
 func TestLargeFrames(t *testing.T) {
-	c, l := cache.New(podCatalogue()), newLog()
-	w, _ := c.WatchNow("pods", cache.Scope{})
-	defer w.Stop()
-	c.Apply([]sqlstore.Change{l.write("a", "p", hugePod())})
-	d := take(t, w)[0]
-	made := 0
-	frame := func() []byte {
-		b, err := d.Frame("f", func(_ cache.EventType, it *cache.Item) ([]byte, error) {
-			made++
-			return append([]byte("frame "), it.JSON()...), nil
-		})
-		if err != nil || !strings.HasPrefix(string(b[:40]), "frame ") || len(b) < largeSize {
-			t.Fatalf("%d bytes, %v", len(b), err)
+	for _, leaves := range []bool{false, true} {
+		c, l := cache.New(podCatalogue()), newLog()
+		w, _ := c.WatchNow("pods", cache.Scope{Filter: cache.NewFilter(selector(t, "app=x"), nil)})
+		defer w.Stop()
+		c.Apply([]sqlstore.Change{l.write("a", "p", pod("p", strings.Repeat("x", largeSize), `"app":"x"`))})
+		d := take(t, w)[0]
+		if leaves {
+			c.Apply([]sqlstore.Change{l.write("a", "p", pod("p", "small", ""))})
+			d = take(t, w)[0]
 		}
-		return b
-	}
-	first := frame()
-	runtime.GC()
-	if second := frame(); made != 1 || &second[0] != &first[0] {
-		t.Errorf("made %d times while it is sent", made)
-	}
-	runtime.KeepAlive(first)
-	first = nil
-	runtime.GC()
-	if frame(); made != 2 {
-		t.Errorf("made %d times: the event keeps it", made)
+		made := 0
+		frame := func() []byte {
+			b, err := d.Frame("f", func(_ cache.EventType, it *cache.Item) ([]byte, error) {
+				made++
+				return append([]byte("frame "), it.JSON()...), nil
+			})
+			if err != nil || !strings.HasPrefix(string(b[:40]), "frame ") || len(b) < largeSize || len(b) != d.Size()+len("frame ") {
+				t.Fatalf("leaves %t: %d bytes, %v", leaves, len(b), err)
+			}
+			return b
+		}
+		first := frame()
+		runtime.GC()
+		if second := frame(); made != 1 || &second[0] != &first[0] {
+			t.Errorf("leaves %t: made %d times while it is sent", leaves, made)
+		}
+		runtime.KeepAlive(first)
+		first = nil
+		runtime.GC()
+		if frame(); made != 2 {
+			t.Errorf("leaves %t: made %d times: the event keeps it", leaves, made)
+		}
 	}
 }
 

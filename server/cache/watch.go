@@ -149,7 +149,7 @@ func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
 func (w *Watcher) took(events []*Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.taken = nil; len(events) == 1 && events[0].Item.Size() > maxQueueBytes {
+	if w.taken = nil; len(events) == 1 && events[0].largest() > maxQueueBytes {
 		w.taken = events[0]
 	}
 }
@@ -158,7 +158,7 @@ func (w *Watcher) took(events []*Event) {
 func page(events []*Event) []*Event {
 	bytes := 0
 	for n, e := range events {
-		if bytes += e.Item.Size(); n == maxQueue || n > 0 && bytes > maxQueueBytes {
+		if bytes += e.largest(); n == maxQueue || n > 0 && bytes > maxQueueBytes {
 			return events[:n]
 		}
 	}

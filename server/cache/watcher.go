@@ -217,7 +217,7 @@ func (w *Watcher) push(d Delivery) bool {
 	if w.is(ended) {
 		return true
 	}
-	size := d.Event.Item.Size()
+	size := d.Event.largest()
 	if n := len(w.queue); n >= maxQueue || n > 0 && w.held+size > maxQueueBytes {
 		w.fallBehind()
 		return false

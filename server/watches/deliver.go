@@ -134,8 +134,8 @@ func (w *stream) deliver(out output) error {
 				continue
 			}
 		}
-		large := budget.Large(d.Event.Item.Size())
-		if large && out.postpones(d.Event.Item.Size()) { // a goroutine of the cache does not make its frame either
+		large := budget.Large(d.Size())
+		if large && out.postpones(d.Size()) { // a goroutine of the cache does not make its frame either
 			break
 		}
 		key := w.later
