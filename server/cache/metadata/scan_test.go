@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,4 +162,36 @@ func check(b []byte) error {
 		return errSyntax
 	}
 	return nil
+}
+
+// TestYields: making a draft of a large object lets other goroutines continue. Splice does not.
+func TestYields(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	value := fmt.Appendf(nil, `{"metadata":{"name":"a"},"text":"%s"}`, strings.Repeat("x", 2<<20))
+	room := make([]byte, 0, len(value)+100)
+	const rounds = 20
+	interrupted := func(work func() error) (n int) {
+		for range rounds {
+			var ran atomic.Bool
+			done := make(chan struct{})
+			go func() {
+				ran.Store(true)
+				close(done)
+			}()
+			if err := work(); err != nil {
+				t.Fatal(err)
+			}
+			if ran.Load() {
+				n++
+			}
+			<-done
+		}
+		return n
+	}
+	if n := interrupted(func() error { _, err := NewDraft(value, 7); return err }); n < rounds {
+		t.Errorf("another goroutine continued in %d of %d drafts", n, rounds)
+	}
+	if n := interrupted(func() error { _, _, err := Splice(room, value, 7); return err }); n == rounds { // the runtime may interrupt some
+		t.Error("another goroutine always continues during Splice")
+	}
 }

@@ -94,7 +94,7 @@ func measureMetadata(b []byte, at int, l *layout) int {
 
 // Splice returns the object b with its revision as the resourceVersion of its metadata, and a newline behind it. head is
 // where the members after kind and apiVersion begin, if the object begins with these two. Splice overwrites room; if room
-// is nil, the line gets memory of its own.
+// is nil, the line gets memory of its own. Splice never yields: its callers may hold locks that others wait for.
 func Splice(room, b []byte, revision int64) (line []byte, head int, err error) {
 	var text [len(`"-9223372036854775808"`)]byte
 	return SpliceVersion(room, b, appendRevision(text[:0], revision))
@@ -102,12 +102,12 @@ func Splice(room, b []byte, revision int64) (line []byte, head int, err error) {
 
 // SpliceVersion is Splice with a resourceVersion that is JSON already; without one if version is nil.
 func SpliceVersion(room, b, version []byte) (line []byte, head int, err error) {
-	line, head, _, err = splice(room, b, version)
+	line, head, _, err = splice(room, b, version, func(dst, b []byte) []byte { return append(dst, b...) })
 	return line, head, err
 }
 
-// splice does what SpliceVersion does, and also returns the index of the version in the line.
-func splice(room, b, version []byte) (line []byte, head, at int, err error) {
+// splice is SpliceVersion, with a function that appends most of b. at is the index of the version in the line.
+func splice(room, b, version []byte, appendMost func(dst, b []byte) []byte) (line []byte, head, at int, err error) {
 	l, err := measure(b)
 	if err != nil {
 		return nil, 0, 0, err
@@ -128,7 +128,7 @@ func splice(room, b, version []byte) (line []byte, head, at int, err error) {
 			line = append(line, ',')
 		}
 	}
-	line = yield.Append(line, b[l.insTo:])
+	line = appendMost(line, b[l.insTo:])
 	return append(line, '\n'), l.head, at, nil
 }
 
@@ -136,7 +136,8 @@ func appendRevision(dst []byte, revision int64) []byte {
 	return append(strconv.AppendInt(append(dst, '"'), revision, 10), '"')
 }
 
-// Draft is a line that lacks its revision. Making one takes as long as Splice; completing it does not depend on the object's size.
+// Draft is a line that lacks its revision. Making one takes as long as Splice, and yields; completing it does not depend on the
+// object's size.
 type Draft struct {
 	line    []byte
 	head    int
@@ -146,7 +147,7 @@ type Draft struct {
 // NewDraft returns the draft of an object whose revision will probably be the given one.
 func NewDraft(b []byte, probable int64) (*Draft, error) {
 	version := appendRevision(nil, probable)
-	line, head, at, err := splice(nil, b, version)
+	line, head, at, err := splice(nil, b, version, yield.Append)
 	if err != nil {
 		return nil, err
 	}
