@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
 const patience = 2 * time.Minute
@@ -193,6 +194,23 @@ func TestLargeValuesLeaveNothing(t *testing.T) {
 	storetest.CheckTable(t, d)
 }
 
+// TestCompactionWaitsForLargeValues: a command that has compacted the database has made room, and older binaries are let in.
+func TestCompactionWaitsForLargeValues(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	d := f.Open(t)
+	revision := writeValue(t, d, true, sqlstore.Create, 0, storetest.LargeJSON(1, 20<<20))
+	revision = writeValue(t, d, false, sqlstore.Update, revision, []byte("{}"))
+	if floor, rows, err := upkeep.Compact(t.Context(), d, revision, nil); err != nil || floor != revision || rows != 1 {
+		t.Fatalf("%d rows were deleted up to %d, %v", rows, floor, err)
+	}
+	if n := f.number(t, stored); n != 0 {
+		t.Errorf("%d values are left", n)
+	}
+	if n, err := f.compatible(); err != nil || n != sqlstore.UnpackedSchema {
+		t.Errorf("binaries from schema %d on are let in; %v", n, err)
+	}
+}
+
 // TestLargeValuesOutlastRelaxedCommits: the end of reserved revisions does not let older binaries in.
 func TestLargeValuesOutlastRelaxedCommits(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{Relaxed: []string{"leases"}}}
@@ -261,6 +279,15 @@ func TestDamagedPieces(t *testing.T) {
 			}
 			head := writeValue(t, d, true, sqlstore.Update, revision, storetest.LargeJSON(2, 2<<20))
 			wantValue(t, d, storetest.LargeJSON(2, 2<<20))
+			if _, err := d.Retain(t.Context(), sqlstore.Floors{Log: head, Past: map[string]int64{"": head}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := sqlstore.Pack(t.Context(), d, 1, func(sqlstore.Packed) {}); err != nil {
+				t.Fatalf("the damaged row stops compaction: %v", err)
+			}
+			if n := f.number(t, `SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL`); n != 0 {
+				t.Fatalf("%d rows that ended below the floor are left", n)
+			}
 		})
 	}
 }
@@ -279,15 +306,6 @@ func TestValuesWithinRows(t *testing.T) {
 	wantValue(t, d, value)
 	revision = writeValue(t, d, true, sqlstore.Update, revision, value)
 	revision = writeValue(t, d, false, sqlstore.Update, revision, []byte("{}"))
-			if _, err := d.Retain(t.Context(), sqlstore.Floors{Log: head, Past: map[string]int64{"": head}}); err != nil {
-				t.Fatal(err)
-			}
-			if err := sqlstore.Pack(t.Context(), d, 1, func(sqlstore.Packed) {}); err != nil {
-				t.Fatalf("the damaged row stops compaction: %v", err)
-			}
-			if n := f.number(t, `SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL`); n != 0 {
-				t.Fatalf("%d rows that ended below the floor are left", n)
-			}
 	within()
 	if n := f.number(t, stored); n != 1 {
 		t.Fatalf("%d values are in pieces, want 1", n)

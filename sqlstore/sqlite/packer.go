@@ -203,8 +203,11 @@ func one(n int64, err error) error {
 	return err
 }
 
-// Forget implements sqlstore.Driver.
+// Forget implements sqlstore.Driver. It returns once the large values of deleted rows are deleted, too: a compaction ends with it.
 func (d *Driver) Forget(ctx context.Context, limit int) (deleted int, err error) {
+	if err := d.sweep(ctx, time.Time{}); err != nil {
+		return 0, fmt.Errorf("deleting large values: %w", err)
+	}
 	_, err = d.writing(ctx, func(w *conn) error {
 		b, err := bounds(w)
 		if err != nil {

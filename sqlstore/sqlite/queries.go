@@ -110,9 +110,9 @@ const (
 	qDeleteLarge = `DELETE FROM kv_large WHERE id = ? AND revision = 0`
 	// kv_large_revision.
 	qDropLarge  = `UPDATE kv_large SET revision = 0 WHERE revision = ?`
-	qAbandonOld = `UPDATE kv_large SET revision = 0 WHERE revision IS NULL AND begun_at < ?`
+	qAbandonOld = `UPDATE kv_large SET revision = 0 WHERE revision IS NULL AND begun_at NOT BETWEEN ? AND ?`
 	qDropped    = `SELECT id FROM kv_large WHERE revision = 0 ORDER BY id LIMIT 1`
-	qUnswept    = `SELECT EXISTS (SELECT 1 FROM kv_large WHERE revision = 0 OR revision IS NULL AND begun_at < ?)`
+	qUnswept    = `SELECT EXISTS (SELECT 1 FROM kv_large WHERE revision = 0 OR revision IS NULL AND begun_at NOT BETWEEN ? AND ?)`
 	// The first entry of an index, if there is one.
 	qAnyLarge = `SELECT EXISTS (SELECT 1 FROM kv_large)`
 	// kv_large_revision for each row that qTrim deletes.

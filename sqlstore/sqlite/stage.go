@@ -21,6 +21,8 @@ type staging struct {
 	room *semaphore.Weighted
 	wake chan struct{} // receives a value when the sweeper has work
 
+	sweeping *semaphore.Weighted // held by sweep
+
 	mu        sync.Mutex
 	abandoned []abandoned
 }
@@ -32,7 +34,7 @@ type abandoned struct {
 }
 
 func newStaging() *staging {
-	return &staging{most: stagedBytes, room: semaphore.NewWeighted(stagedBytes), wake: make(chan struct{}, 1)}
+	return &staging{most: stagedBytes, room: semaphore.NewWeighted(stagedBytes), wake: make(chan struct{}, 1), sweeping: semaphore.NewWeighted(1)}
 }
 
 // abandon passes values to the sweeper, which deletes them.

@@ -24,7 +24,7 @@ func (d *Driver) sweeps(ended time.Time) {
 	defer tick.Stop()
 	for {
 		d.sweepStaged()
-		if err := d.sweep(ended); err == nil {
+		if err := d.sweep(context.Background(), ended); err == nil {
 			ended = time.Time{}
 		}
 		select {
@@ -56,31 +56,37 @@ func (d *Driver) sweepAll(a abandoned) error {
 	})
 	for _, id := range a.ids {
 		for more := true; more && err == nil; {
-			more, err = d.sweepSome(id)
+			more, err = d.sweepSome(context.Background(), id)
 		}
 	}
 	return err
 }
 
-// sweep deletes all values that no row has any more, and those that no row has had since before a time, or for unheldFor.
-func (d *Driver) sweep(ended time.Time) error {
-	before := time.Now().Add(-unheldFor)
-	if ended.After(before) {
-		before = ended
+// sweep deletes all values that no row has any more, or that no row had before a time or for unheldFor. Those of the future were begun
+// while the clock was ahead.
+func (d *Driver) sweep(ctx context.Context, ended time.Time) error {
+	if err := d.staging.sweeping.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer d.staging.sweeping.Release(1)
+	now := time.Now()
+	from, to := now.Add(-unheldFor), now.Add(unheldFor)
+	if ended.After(from) {
+		from = ended
 	}
 	var found int64
-	err := d.reader(context.Background(), func(c *conn) (err error) {
-		found, err = c.number(qUnswept, before.UnixMicro())
+	err := d.reader(ctx, func(c *conn) (err error) {
+		found, err = c.number(qUnswept, from.UnixMicro(), to.UnixMicro())
 		return err
 	})
 	if err != nil || found == 0 {
 		return err
 	}
-	if _, err := d.writing(context.Background(), func(w *conn) error { return w.exec(qAbandonOld, before.UnixMicro()) }); err != nil {
+	if _, err := d.writing(ctx, func(w *conn) error { return w.exec(qAbandonOld, from.UnixMicro(), to.UnixMicro()) }); err != nil {
 		return err
 	}
 	for more := true; more && err == nil; {
-		if more, err = d.sweepSome(0); err == nil {
+		if more, err = d.sweepSome(ctx, 0); err == nil {
 			d.sweepStaged()
 		}
 	}
@@ -88,9 +94,9 @@ func (d *Driver) sweep(ended time.Time) error {
 }
 
 // sweepSome deletes pieces of a value that no row has any more, of any such value for 0, and pauses. more is false if there is none.
-func (d *Driver) sweepSome(id int64) (more bool, err error) {
+func (d *Driver) sweepSome(ctx context.Context, id int64) (more bool, err error) {
 	var n int64
-	held, err := d.writing(context.Background(), func(w *conn) error {
+	held, err := d.writing(ctx, func(w *conn) error {
 		if id == 0 {
 			var v [1]driver.Value
 			found, err := w.one(v[:], qDropped)
@@ -117,6 +123,8 @@ func (d *Driver) sweepSome(id int64) (more bool, err error) {
 		d.spare.Store(true)
 	}
 	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
 	case <-d.closing:
 		return false, sqlstore.ErrClosed
 	case <-time.After(sweepRest * held):
