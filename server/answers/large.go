@@ -109,8 +109,9 @@ func (t *slowClientWriter) endIfSlow() {
 }
 
 // ReserveMemory waits until there is room for the large ones of some items of an answer: for the largest, because the answer makes
-// their forms one after another, or for all that must be converted, because their forms are kept. The request keeps the
-// room until End, because the client may read slowly; if it reads too slowly while others wait, the answer ends.
+// their forms one after another, or for all that must be converted, because their forms are kept. The request has no seat while it
+// waits, as those that have the room may wait for one. It keeps the room until End, because the client may read slowly; if it reads
+// too slowly while others wait, the answer ends.
 func (a *Answers) ReserveMemory(q *Request, as codecs.Form, items ...*cache.Item) error {
 	if a.Large == nil {
 		return nil
@@ -135,11 +136,15 @@ func (a *Answers) ReserveMemory(q *Request, as codecs.Form, items ...*cache.Item
 	q.Done()
 	q.room.Leave() // a request that waits for room while it has some could wait for another that does so
 	q.room, q.large = nil, 0
-	place, err := a.Large.Enter(q.R.Context(), q.User(), weight)
+	err := q.Scope.Waiting(func() (err error) {
+		if q.room, err = a.Large.Enter(q.R.Context(), q.User(), weight); err == nil {
+			q.large = weight
+		}
+		return err
+	})
 	if err == nil {
-		q.room, q.large = place, weight
 		q.count()
-		place.OnContention(q.taken.endIfSlow)
+		q.room.OnContention(q.taken.endIfSlow)
 	}
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
@@ -115,6 +116,43 @@ func TestRoomForLargeObjects(t *testing.T) {
 		}
 		kept.End()
 	}
+}
+
+// freeSeat is the seat of a request, which others may use at times.
+type freeSeat struct{ free atomic.Bool }
+
+func (s *freeSeat) Sending()    { s.free.Store(true) }
+func (s *freeSeat) Sent() error { s.free.Store(false); return nil }
+func (s *freeSeat) Leave()      {}
+
+// TestSeatWhileAnswersWait: others may use the seat of a request that waits for room. Otherwise those that have the room could wait for
+// the seats of those that wait for it.
+func TestSeatWhileAnswersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sizes := budget.MostSizes()
+		a, seat := &Answers{Large: NewMemoryGate(sizes)}, &freeSeat{}
+		var taken []*fair.Place
+		for i := range 3 {
+			place, err := a.Large.Enter(t.Context(), fmt.Sprint("user", i), sizes.UserAnswers())
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken = append(taken, place)
+		}
+		q := &Request{W: httptest.NewRecorder(), R: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Scope: &request.Scope{Seat: seat},
+			Resource: &kinds.Resource{New: func() kinds.Object { return &corev1.ConfigMap{} }}}
+		done := make(chan error, 1)
+		go func() { done <- a.ReserveMemory(q, codecs.Form{Type: codecs.JSON}, itemOf(budget.DefaultBody+1)) }()
+		synctest.Wait()
+		if !seat.free.Load() {
+			t.Error("the request keeps its seat while it waits")
+		}
+		taken[0].Leave()
+		if err := <-done; err != nil || seat.free.Load() {
+			t.Errorf("%v; the seat is free: %t", err, seat.free.Load())
+		}
+		q.End()
+	})
 }
 
 // reader is a client that takes so many bytes a second.

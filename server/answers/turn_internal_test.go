@@ -75,6 +75,29 @@ func TestPaced(t *testing.T) {
 	}
 }
 
+// TestSeatWhileAnswersTakeTurns: others may use the seat of a request whose long answer waits for its turn.
+func TestSeatWhileAnswersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, seat := fair.NewGate(fair.Limits{Places: 1}), &freeSeat{}
+		place, err := gate.Enter(t.Context(), "other", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := Turn{gate: gate, ctx: t.Context(), scope: &request.Scope{Seat: seat}, user: "a"}
+		defer turn.End()
+		done := make(chan error, 1)
+		go func() { done <- turn.Next(1) }()
+		synctest.Wait()
+		if !seat.free.Load() {
+			t.Error("the request keeps its seat while it waits")
+		}
+		place.Leave()
+		if err := <-done; err != nil || seat.free.Load() || turn.place == nil {
+			t.Errorf("%v; the seat is free: %t", err, seat.free.Load())
+		}
+	})
+}
+
 // TestBrokenOff: an incomplete answer does not end like a complete one, unless the client has left.
 func TestBrokenOff(t *testing.T) {
 	failure := errors.New("an item cannot be read any more")

@@ -328,12 +328,14 @@ func (p *Turn) Next(n int) error {
 	if p.scope != nil {
 		p.scope.Long = true
 	}
-	place, err := p.gate.Enter(p.ctx, p.user, 0)
-	if err != nil {
+	err := p.scope.Waiting(func() (err error) { // otherwise long answers would keep the seats of short requests
+		p.place, err = p.gate.Enter(p.ctx, p.user, 0)
 		return err
+	})
+	if err == nil {
+		p.left = turnBytes
 	}
-	p.left, p.place = turnBytes, place
-	return nil
+	return err
 }
 
 // End ends the turn.

@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/flow"
+	"github.com/rowlock/rowlock/server/flow/seats"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -324,6 +325,39 @@ func TestSeatOfWatch(t *testing.T) {
 		}, as(&authx.Identity{Name: "x", Groups: []string{"system:authenticated"}}), f.Filter)
 		if running() != 0 {
 			t.Errorf("begun %t: a watch that has ended has a seat", begins)
+		}
+	}
+}
+
+// TestSeatOfWaitingRequest: while a request waits for others, they may use its seat. Then it has one again.
+func TestSeatOfWaitingRequest(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		limits := filters.Limits{Read: 1}
+		config := limits.Seats()
+		config.Plain = plain
+		flows := flow.New(cache.New(nil), config)
+		f := filters.NewInFlight(limits, flows)
+		running := func() int { n, _, _ := flows.Seats.Usage(); return n }
+		get := func(user string, handle http.HandlerFunc) int {
+			return serve(httptest.NewRequest("GET", "/version", nil), handle, as(&authx.Identity{Name: user, Groups: []string{"system:authenticated"}}), f.Filter).Code
+		}
+		get("first", func(_ http.ResponseWriter, r *http.Request) {
+			err := request.From(r.Context()).Waiting(func() error {
+				time.Sleep(2 * seats.Unmoved)
+				if code := get("second", ok); code != 200 {
+					t.Errorf("plain %t: while the first request waits, the second gets %d", plain, code)
+				}
+				return nil
+			})
+			if n := running(); err != nil || n != 1 {
+				t.Errorf("plain %t: %d seats are taken, %v", plain, n, err)
+			}
+			if code := get("third", ok); code != 429 {
+				t.Errorf("plain %t: the third request gets %d", plain, code)
+			}
+		})
+		if n := running(); n != 0 {
+			t.Errorf("plain %t: %d seats are still taken", plain, n)
 		}
 	}
 }

@@ -56,9 +56,9 @@ func (l Limits) Seats() flow.Config {
 }
 
 // InFlight makes requests wait until they may run, and refuses those that may not: by the seats of their priority level, by
-// the shares of their users, and long-running ones by their number. A request that waits for its client does not run: it
-// returns its seats until the client has sent the body or read the answer. A watch has seats only while it begins. Requests of
-// an exempt priority level take no shares, and system:masters is never refused.
+// the shares of their users, and long-running ones by their number. A request that waits for its client, for memory or for a turn does
+// not run: it returns its seats until it can go on. A watch has seats only while it begins. Requests of an exempt priority level take
+// no shares, and system:masters is never refused.
 //
 // Each connection without credentials counts as a user of its own, so that anonymous
 // clients cannot use up the share of others, such as the health checks of a load balancer.
@@ -139,7 +139,7 @@ func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Reque
 	defer f.leave(t)
 	if !t.exempt {
 		f.observe(t.Class)
-		w = t
+		w, t.scope.Seat = t, requestSeat{t}
 	}
 	next.ServeHTTP(w, r)
 }
@@ -304,16 +304,21 @@ func (f *InFlight) beginWatch(w http.ResponseWriter, r *http.Request) bool {
 	if err := f.enter(w, t); err != nil {
 		return t.Master
 	}
-	t.scope.Seat = &watchSeat{f, t}
+	t.scope.Seat = watchSeat{requestSeat{t}, f}
 	return true
 }
 
-// watchSeat is a request.Seat.
+// requestSeat is the request.Seat of a request, which keeps it to its end.
+type requestSeat struct{ request *activeRequest }
+
+func (s requestSeat) Sending()    { s.request.seats.Sending(&s.request.Request) }
+func (s requestSeat) Sent() error { return s.request.sent(nil) }
+func (s requestSeat) Leave()      {}
+
+// watchSeat is the request.Seat of a watch.
 type watchSeat struct {
-	filter  *InFlight
-	request *activeRequest
+	requestSeat
+	filter *InFlight
 }
 
-func (s *watchSeat) Sending()    { s.request.seats.Sending(&s.request.Request) }
-func (s *watchSeat) Sent() error { return s.request.sent(nil) }
-func (s *watchSeat) Leave()      { s.filter.leave(s.request) }
+func (s watchSeat) Leave() { s.filter.leave(s.request) }

@@ -45,7 +45,7 @@ type Scope struct {
 
 	Deprecated *Deprecation // of the requested API; otherwise nil
 
-	// Seat belongs to a watch until it has begun; otherwise nil.
+	// Seat is the capacity that the request uses; nil: none. A watch has it until it has begun.
 	Seat Seat
 
 	header   http.Header
@@ -82,12 +82,27 @@ type Auditor interface {
 	Shows(at *authx.Attributes)
 }
 
-// Seat is the capacity that a watch uses as it begins. While the client reads, other requests may use it:
-// Sending begins that, and Sent waits until the watch may continue.
+// Seat is the capacity that a request uses while it runs. While it waits, other requests may use the seat: Sending begins
+// that, and Sent waits until the request may continue. Leave gives back that of a watch that has begun.
 type Seat interface {
 	Sending()
 	Sent() error
 	Leave()
+}
+
+// Waiting calls wait, which waits for the client, or for other requests. These may use the seat of the request meanwhile. The error is
+// that of wait, or the reason why the request gets no seat again. A nil Scope has no seat.
+func (s *Scope) Waiting(wait func() error) error {
+	if s == nil || s.Seat == nil {
+		return wait()
+	}
+	seat := s.Seat
+	seat.Sending()
+	err := wait()
+	if late := seat.Sent(); err == nil {
+		err = late
+	}
+	return err
 }
 
 // Begun releases the seat of a watch that has begun. Repeated calls do nothing.

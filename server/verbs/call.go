@@ -120,18 +120,20 @@ func NewGate(sizes budget.Sizes) *fair.Gate {
 	return fair.NewGate(fair.Limits{Places: max(1, goruntime.GOMAXPROCS(0)/2), Turn: heavyTurn, Weight: sizes.AllUsers(), KeyWeight: sizes.Share(), Free: budget.Small})
 }
 
-// hold waits for its turn, and reserves room at the gate for a call, in place of the room that the call has.
+// hold waits for its turn, without a seat, and reserves room at the gate for a call, in place of the room that the call has.
 func (h *Handler) hold(c *Call, weight int64) error {
 	if weight <= c.held {
 		return nil
 	}
 	c.Done() // a call that waits for room while it holds some could deadlock with another that does so
 	c.held = 0
-	place, err := h.Gate.Enter(c.R.Context(), c.Request.User(), weight)
-	if err == nil {
-		c.held, c.Release = weight, place.Leave
-	}
-	return err
+	return c.Request.Scope.Waiting(func() error {
+		place, err := h.Gate.Enter(c.R.Context(), c.Request.User(), weight)
+		if err == nil {
+			c.held, c.Release = weight, place.Leave
+		}
+		return err
+	})
 }
 
 // holdLive is hold for a decoded object of size bytes. Small objects need no room.

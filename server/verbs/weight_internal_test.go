@@ -2,13 +2,17 @@ package verbs
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
@@ -66,4 +70,34 @@ func TestAdmissionWeight(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
+}
+
+// freeSeat is the seat of a call, which others may use at times.
+type freeSeat struct{ free atomic.Bool }
+
+func (s *freeSeat) Sending()    { s.free.Store(true) }
+func (s *freeSeat) Sent() error { s.free.Store(false); return nil }
+func (s *freeSeat) Leave()      {}
+
+// TestSeatOfHeavyBody: others may use the seat of a call whose body waits at the gate.
+func TestSeatOfHeavyBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seat := &Handler{Gate: fair.NewGate(fair.Limits{Places: 1})}, &freeSeat{}
+		place, err := h.Gate.Enter(t.Context(), "other", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := &Call{Request: answers.Request{R: httptest.NewRequestWithContext(t.Context(), "POST", "/", nil), Scope: &request.Scope{Seat: seat}}}
+		done := make(chan error, 1)
+		go func() { done <- h.hold(call, 1) }()
+		synctest.Wait()
+		if !seat.free.Load() {
+			t.Error("the call keeps its seat while it waits")
+		}
+		place.Leave()
+		if err := <-done; err != nil || seat.free.Load() || call.Release == nil {
+			t.Errorf("%v; the seat is free: %t", err, seat.free.Load())
+		}
+		call.Done()
+	})
 }

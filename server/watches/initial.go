@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 )
@@ -43,7 +42,7 @@ func (w *stream) initial(out output) (err error) {
 	defer w.request.End()
 	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
-		if err = w.reserveMemory(it); err == nil {
+		if err = w.server.Answers.ReserveMemory(w.request, w.view.Negotiated(), it); err == nil {
 			frame, err = w.event(cache.Added, it)
 		}
 		if err == nil {
@@ -61,7 +60,7 @@ func (w *stream) initial(out output) (err error) {
 	if err != nil {
 		return err
 	}
-	return w.waiting(func() error {
+	return w.request.Scope.Waiting(func() error {
 		return w.request.Send(0, func() error {
 			if w.options.InitialEvents() && w.options.AllowWatchBookmarks {
 				return w.bookmark(out, w.there.Revision, true)
@@ -69,15 +68,6 @@ func (w *stream) initial(out output) (err error) {
 			return out.flush()
 		})
 	})
-}
-
-// reserveMemory waits until there is room for an initial object.
-func (w *stream) reserveMemory(it *cache.Item) error {
-	reserve := func() error { return w.server.Answers.ReserveMemory(w.request, w.view.Negotiated(), it) }
-	if !budget.Large(it.Size()) {
-		return reserve()
-	}
-	return w.waiting(reserve)
 }
 
 // sendInitial sends an initial event, in pieces if the output splits it.
@@ -88,7 +78,7 @@ func (w *stream) sendInitial(out output, frame []byte, pace *readPace) error {
 	}
 	for piece := range slices.Chunk(frame, size) {
 		before := pace.bytes
-		err := w.waiting(func() error {
+		err := w.request.Scope.Waiting(func() error {
 			return w.request.Send(len(piece), func() error {
 				return pace.send(len(piece), func() error { return out.send(piece) })
 			})
@@ -101,18 +91,4 @@ func (w *stream) sendInitial(out output, frame []byte, pace *readPace) error {
 		}
 	}
 	return nil
-}
-
-// waiting calls wait, which may wait for the client or for memory; the watch has no seat during that.
-func (w *stream) waiting(wait func() error) error {
-	seat := w.request.Scope.Seat
-	if seat == nil {
-		return wait()
-	}
-	seat.Sending()
-	err := wait()
-	if late := seat.Sent(); err == nil {
-		err = late
-	}
-	return err
 }

@@ -224,14 +224,14 @@ func (w *stream) begin() closer {
 	rw.Header().Set("Content-Type", w.view.Negotiated().StreamType())
 	rw.WriteHeader(http.StatusOK)
 	standard := newStandardOutput(rw, r)
-	if w.waiting(standard.flush) != nil {
+	if w.request.Scope.Waiting(standard.flush) != nil {
 		standard.close(false)
 		return nil
 	}
 	var detached wire.Stream
 	ok := false
 	if w.request.Scope.CanDetach() {
-		_ = w.waiting(func() error { // if it gets no seat again its context has ended, which run notices
+		_ = w.request.Scope.Waiting(func() error { // if it gets no seat again its context has ended, which run notices
 			detached, ok = wire.Detach(rw)
 			return nil
 		})

@@ -83,7 +83,7 @@ func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	return r.ready
 }
 
-// Sending marks the beginning of a write to the client, and Sent its end: if the seats were taken in the
+// Sending marks the beginning of a write to the client, or of another wait, and Sent its end: if the seats were taken in the
 // meantime, Sent waits for others.
 func (s *Scheduler) Sending(r *Request) { r.writing.Store(int64(s.now())) }
 

@@ -58,7 +58,7 @@ func (s *Scheduler) full(r *Request) bool {
 	return share > 0 && r.usage.running >= share
 }
 
-// preempt takes the seats of a request whose client does not read its answer: one of the same level or, with
+// preempt takes the seats of a request that waits, as for a client that does not read its answer: one of the same level or, with
 // own, of the same user. It reports whether there was one.
 func (s *Scheduler) preempt(l *Level, r *Request, own bool, now time.Duration) bool {
 	for _, t := range s.running {

@@ -4,10 +4,10 @@
 // one, or more if it is expensive. A level without a free seat refuses requests or queues them, and each
 // queue gets a fair share of the level. Levels lend seats that they do not use (adjust.go).
 //
-// An admitted request has its seats until Leave, except while it waits for its client: Pause gives them back,
-// and a request whose client does not read its answer loses them to the next one in line. Both get seats
-// again before they go on, ahead of all later requests. No seat is lost and no waiting request is forgotten:
-// each change that could let a request run looks for it, and while requests wait a timer looks too.
+// An admitted request has its seats until Leave, except while it waits for its client, for memory or for a turn: Pause
+// gives them back, and a request that waits between Sending and Sent loses them to the next one in line. Both get seats
+// again before they go on, ahead of all later requests. No seat is lost and no waiting request is forgotten: each change
+// that could let a request run looks for it, and while requests wait a timer looks too.
 //
 // A waiting request costs its goroutine and one channel; the queues of a level and the Limits of each user
 // bound how many wait. A decision takes one lock, for much less time than the request, and allocates nothing
@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Unmoved is the time for which a write to a client may block before the request loses its seats to another request. It is
-// also the interval at which waiting requests look for such a request.
+// Unmoved is the time for which a write to a client, or another wait, may block before the request loses its seats to another
+// request. It is also the interval at which queued requests look for such a request.
 const Unmoved = 10 * time.Millisecond
 
 // Refusal is the reason why a request may not run. Refusals of levels have the names that a stock server's

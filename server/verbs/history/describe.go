@@ -129,7 +129,7 @@ func (o *object) tree(ctx context.Context, w *objects.Write) (map[string]any, er
 	return tree, err
 }
 
-// room waits at the gate for the decoded objects of writes. Small ones do not wait.
+// room waits at the gate, without a seat, for the decoded objects of writes. Small ones do not wait.
 func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func(), err error) {
 	weight := int64(0)
 	for _, w := range writes {
@@ -142,11 +142,16 @@ func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func
 		}
 		weight += one
 	}
-	place, err := o.h.Gate.Enter(ctx, o.c.Request.User(), weight)
+	err = o.c.Request.Scope.Waiting(func() error {
+		place, err := o.h.Gate.Enter(ctx, o.c.Request.User(), weight)
+		leave = place.Leave
+		return err
+	})
 	if err != nil {
+		leave()
 		return nil, err
 	}
-	return place.Leave, nil
+	return leave, nil
 }
 
 // schema returns the merge schema of the object.
