@@ -141,8 +141,26 @@ func holds(w *conn, op *sqlstore.Op) (bool, error) {
 	return found && v[0] == op.Expect, err
 }
 
-// errUnwanted: a value that is being staged would not be committed, or was abandoned.
+// errUnwanted: a value that is being staged would not be committed, was abandoned, or may not fit.
 var errUnwanted = errors.New("the value need not be staged")
+
+// hasRoom reports whether the rest of a value fits and leaves room for LargeValue bytes. Pieces of a value that does not fit would take
+// the room of other writes until they are deleted, which takes room, too. If the commit of the row writes it, nothing of it stays.
+func (d *Driver) hasRoom(w *conn, rest int) (bool, error) {
+	needed := int64(rest + sqlstore.LargeValue)
+	if freeBytes(d.path) < 2*needed { // in the log, and in the file
+		return false, nil
+	}
+	if d.cfg.MaxBytes <= 0 {
+		return true, nil
+	}
+	pages, err := w.number("PRAGMA page_count")
+	if err != nil {
+		return false, err
+	}
+	free, err := w.number("PRAGMA freelist_count")
+	return d.cfg.MaxBytes-(pages-free)*pageSize >= needed, err
+}
 
 // stage writes a value that no row has yet, a piece in each transaction, as long as wanted returns true. With an error it returns
 // the id of what it has written, or 0. Staging, trimming and copying of the log take the same mutex in turn, so at most one of them
@@ -155,6 +173,9 @@ func (d *Driver) stage(ctx context.Context, value []byte, wanted func(w *conn) (
 		begun, shared := id, false
 		held, err := d.writing(ctx, func(w *conn) (err error) {
 			ok, err := wanted(w)
+			if err == nil && ok {
+				ok, err = d.hasRoom(w, len(value))
+			}
 			if err == nil && ok && id == 0 {
 				begun, err = beginLarge(w, nil, time.Now().UnixMicro())
 			} else if err == nil && ok {

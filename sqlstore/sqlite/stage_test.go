@@ -179,7 +179,7 @@ func TestStagedValuesHaveRoom(t *testing.T) {
 	f.becomes(t, 0, leftOver)
 }
 
-// TestFullWhileStaging: a value that does not fit is refused by its commit, and its pieces make room for others again.
+// TestFullWhileStaging: a value that does not fit is refused by its commit. No piece of it is stored, for which others would lack room.
 func TestFullWhileStaging(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{MaxBytes: 8 << 20}}
 	d := f.Open(t)
@@ -187,6 +187,13 @@ func TestFullWhileStaging(t *testing.T) {
 	if err := d.Stage(t.Context(), ops); err != nil || ops[0].Staged != 0 {
 		t.Fatalf("staged %d, %v", ops[0].Staged, err)
 	}
+	begun := func(want int64) {
+		t.Helper()
+		if n := f.number(t, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'kv_large'"); n != want {
+			t.Fatalf("%d values were begun, want %d", n, want)
+		}
+	}
+	begun(0)
 	if _, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: ops}}, time.Now()); !errors.Is(err, sqlstore.ErrFull) {
 		t.Fatalf("a value that does not fit gave %v", err)
 	}
@@ -194,4 +201,11 @@ func TestFullWhileStaging(t *testing.T) {
 	f.becomes(t, 0, stored)
 	writeValue(t, d, true, sqlstore.Create, 0, storetest.LargeJSON(2, 5<<20))
 	wantValue(t, d, storetest.LargeJSON(2, 5<<20))
+	begun(1)
+	again := []sqlstore.Op{{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Name: "b"}, Value: storetest.LargeJSON(1, 2<<20)}}
+	if err := d.Stage(t.Context(), again); err != nil || again[0].Staged != 0 {
+		t.Fatalf("beside it %d was staged, %v", again[0].Staged, err)
+	}
+	begun(1)
+	d.Unstage(again, false)
 }
