@@ -220,16 +220,14 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	defer s.underway.Store(nil)
 	returned := s.driver.RewindCount()
 	out, err := s.apply(ctx, batch)
-	if err == nil || len(batch) == 1 || isCommon(err) {
-		s.refused.record(OpWrite, err)
-	}
-	if err != nil && len(batch) > 1 && !isCommon(err) {
+	if err != nil && len(batch) > 1 && !isCommon(err, batch) {
 		// The database refuses something in it: only that write shall fail.
 		for _, w := range batch {
 			s.commitBatch(ctx, []*write{w})
 		}
 		return
 	}
+	s.refused.record(OpWrite, err)
 	if err != nil {
 		for _, w := range batch {
 			w.finish(Outcome{Err: err})
@@ -251,9 +249,12 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	}
 }
 
-// isCommon reports whether an error concerns the database and not one Txn.
-func isCommon(err error) bool {
-	for _, common := range []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrFull, ErrReadOnly, ErrGone, context.Canceled, context.DeadlineExceeded} {
+// isCommon reports whether an error concerns the database and not one Txn of a batch. A database may be too full for a large value alone.
+func isCommon(err error, batch []*write) bool {
+	if errors.Is(err, ErrFull) {
+		return !slices.ContainsFunc(batch, func(w *write) bool { return w.size >= LargeValue })
+	}
+	for _, common := range []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrReadOnly, ErrGone, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, common) {
 			return true
 		}
