@@ -64,6 +64,9 @@ func secretWarnings(s, _ *corev1.Secret) []string {
 	if s.Type != corev1.SecretTypeTLS {
 		return nil
 	}
+	if costlyKey(s.Data[corev1.TLSPrivateKeyKey]) {
+		return []string{"the private key is too large to be compared with the certificate"}
+	}
 	if _, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); err != nil {
 		return []string{err.Error()}
 	}
