@@ -176,6 +176,20 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// TestManyProxies: an event has the first hundreds of the addresses in a header of any length, and the one that no client can forge.
+func TestManyProxies(t *testing.T) {
+	var out lines
+	a := &audit.Auditor{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{&out}, Metrics: audit.NewMetrics(), Clock: time.Now}
+	r := httptest.NewRequest(http.MethodGet, "/version", nil)
+	r.Header.Set("X-Forwarded-For", strings.Repeat("203.0.113.7,", 100_000))
+	if err := a.Begin(r, "id", r.RequestURI, &authx.Attributes{Verb: "get"}, time.Now()).Reach(audit.RequestReceived, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out[0], `"203.0.113.7"`); n < 100 || n > 1000 || !strings.Contains(out[0], `"203.0.113.7","192.0.2.1"]`) {
+		t.Errorf("%d addresses of proxies in %d bytes", n, len(out[0]))
+	}
+}
+
 // TestReceived: the first event has the time of the request's arrival, and the annotations so far.
 func TestReceived(t *testing.T) {
 	var out lines

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -236,8 +237,15 @@ func agent(r *http.Request) string {
 	return ua
 }
 
+// maxForwarded bounds the part of X-Forwarded-For that is recorded: a hundred addresses. Clients may send a hundred thousand.
+const maxForwarded = 4 << 10
+
 // sources returns the addresses of the proxies in a request, and the one from which it came.
 func sources(r *http.Request) []string {
+	if proxies := r.Header.Get("X-Forwarded-For"); len(proxies) > maxForwarded {
+		proxies = proxies[:max(0, strings.LastIndexByte(proxies[:maxForwarded], ','))]
+		r = &http.Request{RemoteAddr: r.RemoteAddr, Header: http.Header{"X-Forwarded-For": {proxies}, "X-Real-Ip": r.Header["X-Real-Ip"]}}
+	}
 	ips := utilnet.SourceIPs(r)
 	list := make([]string, len(ips))
 	for i, ip := range ips {
