@@ -106,12 +106,12 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		if !ok || issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, issuer) {
 			return nil, false, nil
 		}
-		c, err := a.verify(ctx, token)
+		c, key, err := a.verify(ctx, token)
 		if err != nil {
 			return nil, true, err
 		}
 		known = newAccepted(c)
-		known.who.StillValid = func(ctx context.Context) bool { return a.stands(ctx, c, hash) }
+		known.who.StillValid = func(ctx context.Context) bool { return a.cfg.Keys.Has(key) && a.stands(ctx, c, hash) }
 	}
 	shared, err := a.audiences(known.claims, audiences)
 	if err != nil {
@@ -164,27 +164,27 @@ var (
 // algorithms are all that any key may have.
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
-// verify checks the signature and reads the claims.
-func (a *Authenticator) verify(ctx context.Context, token string) (*claims, error) {
+// verify checks the signature and reads the claims. It returns the ID of the key that signed them, too.
+func (a *Authenticator) verify(ctx context.Context, token string) (*claims, string, error) {
 	signed, err := jwt.ParseSigned(token, algorithms)
 	if err != nil || len(signed.Headers) != 1 {
-		return nil, a.cfg.Unsigned
+		return nil, "", a.cfg.Unsigned
 	}
 	header := signed.Headers[0]
 	keys := a.cfg.Keys.Find(ctx, header.KeyID)
 	if len(keys) == 0 {
-		return nil, errNoKeys
+		return nil, "", errNoKeys
 	}
 	for i := range keys {
 		key, c := &keys[i], &claims{}
 		if header.Algorithm == string(key.Alg) && signed.Claims(key.Public, c) == nil {
 			if c.Issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, c.Issuer) {
-				return nil, a.cfg.Unsigned
+				return nil, "", a.cfg.Unsigned
 			}
-			return c, nil
+			return c, key.ID, nil
 		}
 	}
-	return nil, a.cfg.Unsigned
+	return nil, "", a.cfg.Unsigned
 }
 
 // audiences finds those that are both wanted and named by the token.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -28,6 +29,8 @@ type Key struct {
 type Keys interface {
 	// Find returns the keys with this id, and all of them for an empty one.
 	Find(ctx context.Context, id string) []Key
+	// Has reports whether a key with this id is among the known ones. It does not look for others.
+	Has(id string) bool
 }
 
 // Fixed are keys that stay.
@@ -44,6 +47,11 @@ func (f Fixed) Find(_ context.Context, id string) []Key {
 		}
 	}
 	return nil
+}
+
+// Has implements Keys.
+func (f Fixed) Has(id string) bool {
+	return slices.ContainsFunc(f, func(k Key) bool { return k.ID == id })
 }
 
 // NewKey describes a public key: RSA, or ECDSA on P-256, P-384 or P-521.

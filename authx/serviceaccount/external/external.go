@@ -259,6 +259,9 @@ func (s *Signer) Find(ctx context.Context, id string) []serviceaccount.Key {
 	return s.known.Load().of(id)
 }
 
+// Has implements serviceaccount.Keys. While the signer is unavailable, the keys that it last returned count.
+func (s *Signer) Has(id string) bool { return len(s.known.Load().of(id)) > 0 }
+
 // of finds the key of an ID.
 func (k *known) of(id string) []serviceaccount.Key {
 	if id == "" {

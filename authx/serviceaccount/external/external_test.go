@@ -129,6 +129,45 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestRetired: a request that lasts may go on while the signer publishes the key of its token, or cannot be asked.
+func TestRetired(t *testing.T) {
+	s := signertest.New(t, "first")
+	signer := open(t, s, nil)
+	token, err := issue(t, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, ok, err := judge(signer).AuthenticateToken(t.Context(), token, nil)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	valid := func(when string, want bool) {
+		t.Helper()
+		if got := who.StillValid(t.Context()); got != want {
+			t.Errorf("%s: the token is valid: %t", when, got)
+		}
+	}
+	valid("at first", true)
+	s.Rotate(t, "second")
+	if _, err := issue(t, signer); err != nil { // which fetches the keys
+		t.Fatal(err)
+	}
+	valid("after another key came", true)
+	s.Retire("first")
+	s.Stop()
+	valid("while the signer is away", true)
+	s.Start(t)
+	s.Rotate(t, "third")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := issue(t, signer); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	valid("after the key went", false)
+}
+
 // TestStrangers: however many tokens name unknown keys, the signer is asked once a second. A key
 // that another server's tokens name is asked for all the same.
 func TestStrangers(t *testing.T) {

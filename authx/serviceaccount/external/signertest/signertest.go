@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -67,6 +68,14 @@ func (s *Signer) Rotate(t testing.TB, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ids, s.keys[id] = append(s.ids, id), key
+}
+
+// Retire forgets a key, which no longer verifies tokens.
+func (s *Signer) Retire(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids = slices.DeleteFunc(s.ids, func(other string) bool { return other == id })
+	delete(s.keys, id)
 }
 
 // SetBehavior changes its behaviour.
