@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -84,12 +85,7 @@ func (c *connector) connect(conn net.Conn) {
 func (c *connector) seen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var list []string
-	for address := range c.asked {
-		list = append(list, address)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(c.asked))
 }
 
 // farAway is everything that a server calls, in one.

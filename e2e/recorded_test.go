@@ -3,11 +3,11 @@ package e2e
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,7 +51,7 @@ func TestRecordedAnswers(t *testing.T) {
 		}
 		patterns := strings.Fields(cmp.Or(os.Getenv(filesVariable), recordings+"/*.json"))
 		diffs := replayAll(t, "", releases.Of(release, scenarios(t, patterns...)), strings.Fields(os.Getenv(flagsVariable))...)
-		for _, name := range sortedKeys(diffs) {
+		for _, name := range slices.Sorted(maps.Keys(diffs)) {
 			t.Logf("%s %s", name, strings.Join(diffs[name], "\n    "))
 		}
 		return
@@ -330,7 +330,7 @@ func (r *replay) take(t *testing.T, sc *recorded.Scenario, results []recorded.Re
 
 func (r *replay) report(t *testing.T) {
 	var equal, all int
-	for _, family := range sortedKeys(r.counts) {
+	for _, family := range slices.Sorted(maps.Keys(r.counts)) {
 		n := r.counts[family]
 		t.Logf("%4d of %4d  %s", n[0], n[1], family)
 		equal, all = equal+n[0], all+n[1]
@@ -341,7 +341,7 @@ func (r *replay) report(t *testing.T) {
 // failUnlisted fails for each difference that differences.txt gives no reason for.
 func failUnlisted(t *testing.T, known map[string]string, diffs map[string][]string) {
 	t.Helper()
-	for _, name := range sortedKeys(diffs) {
+	for _, name := range slices.Sorted(maps.Keys(diffs)) {
 		if known[name] == "" {
 			t.Errorf("%s %s", name, strings.Join(diffs[name], "\n    "))
 		}
@@ -385,13 +385,4 @@ func promisedCount(t *testing.T) (floor, of int) {
 	floor, _ = strconv.Atoi(string(m[1])) // the pattern holds digits only
 	of, _ = strconv.Atoi(string(m[2]))
 	return floor, of
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
 }

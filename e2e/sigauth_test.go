@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -142,14 +143,11 @@ func certificateOperations(t *testing.T, cfg *rest.Config) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.name, err)
 		}
-		var annotations, conditions []string
-		for key := range got.Annotations {
-			annotations = append(annotations, key)
-		}
+		annotations := slices.Sorted(maps.Keys(got.Annotations))
+		var conditions []string
 		for _, c := range got.Status.Conditions {
 			conditions = append(conditions, string(c.Type))
 		}
-		slices.Sort(annotations)
 		if !slices.Equal(annotations, tc.annotations) || !slices.Equal(conditions, tc.conditions) || got.Spec.SignerName != "example.com/other" {
 			t.Errorf("%s: annotations %q, conditions %q, signer %q", tc.name, annotations, conditions, got.Spec.SignerName)
 		}

@@ -3,10 +3,11 @@ package recorded
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -154,12 +155,7 @@ func differ(path string, want, got any, vars map[string]string, out *[]string) {
 		for k := range g {
 			keys[k] = true
 		}
-		list := make([]string, 0, len(keys))
-		for k := range keys {
-			list = append(list, k)
-		}
-		sort.Strings(list)
-		for _, k := range list {
+		for _, k := range slices.Sorted(maps.Keys(keys)) {
 			wv, inW := w[k]
 			gv, inG := g[k]
 			switch {

@@ -9,9 +9,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -228,13 +229,8 @@ func setHeaders(req *http.Request, srv Server, step *Step, hasBody bool, vars ma
 	}
 	// A header that is sent twice is listed twice, in different case; the order is that of the
 	// file, upper case first.
-	names := make([]string, 0, len(step.Headers))
-	for k := range step.Headers {
-		names = append(names, k)
-	}
-	sort.Strings(names)
 	set := map[string]bool{}
-	for _, k := range names {
+	for _, k := range slices.Sorted(maps.Keys(step.Headers)) {
 		if c := http.CanonicalHeaderKey(k); !set[c] {
 			set[c] = true
 			h.Del(c)
@@ -379,12 +375,7 @@ func fill(s string, vars map[string]string) string {
 	if !strings.Contains(s, "${") {
 		return s
 	}
-	names := make([]string, 0, len(vars))
-	for k := range vars {
-		names = append(names, k)
-	}
-	sort.Strings(names)
-	for _, k := range names {
+	for _, k := range slices.Sorted(maps.Keys(vars)) {
 		s = strings.ReplaceAll(s, "${"+k+"}", vars[k])
 	}
 	return s

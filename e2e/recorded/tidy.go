@@ -2,7 +2,9 @@ package recorded
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -14,10 +16,7 @@ var ageRE = regexp.MustCompile(`^(\d+m)?(\d+s)?$`)
 
 // normal replaces what differs from run to run inside a string.
 func normal(s string, vars map[string]string) string {
-	names := make([]string, 0, len(vars))
-	for k := range vars {
-		names = append(names, k)
-	}
+	names := slices.Collect(maps.Keys(vars))
 	// Longer values first, so that one is not cut out of another.
 	sort.Slice(names, func(i, j int) bool {
 		if len(vars[names[i]]) != len(vars[names[j]]) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -240,11 +241,7 @@ func listThenWatch(ctx context.Context, t *testing.T, c *cache.Cache, h *history
 			live[s[1].namespace+"/"+s[1].name] = true
 		}
 	}
-	var want []string
-	for k := range live {
-		want = append(want, k)
-	}
-	slices.Sort(want)
+	want := slices.Sorted(maps.Keys(live))
 	if !slices.Equal(have, want) {
 		t.Errorf("%s: snapshot at %d has %v, want %v", w.about, snap.Revision, have, want)
 	}

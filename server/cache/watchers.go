@@ -1,5 +1,10 @@
 package cache
 
+import (
+	"maps"
+	"slices"
+)
+
 // watchers finds the watchers that may see an event. It is guarded by the stream's mu.
 type watchers struct {
 	buckets map[bucketKey][]*Watcher
@@ -66,10 +71,7 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	for _, b := range ws.buckets {
 		all = append(all, b...)
 	}
-	for w := range ws.behind {
-		all = append(all, w)
-	}
-	for _, w := range all {
+	for _, w := range slices.AppendSeq(all, maps.Keys(ws.behind)) {
 		fn(w)
 	}
 }

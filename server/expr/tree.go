@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (t *treeMaker) made(m *made, path string) (map[string]any, error) {
 		return nil, errors.New("unable to convert JSONPatch")
 	}
 	out := make(map[string]any, len(m.fields))
-	for _, name := range sortedNames(m.fields) {
+	for _, name := range slices.Sorted(maps.Keys(m.fields)) {
 		if err := t.spend(len(name) + 4); err != nil {
 			return nil, err
 		}
@@ -137,15 +138,6 @@ func (t *treeMaker) made(m *made, path string) (map[string]any, error) {
 		out[name] = v
 	}
 	return out, nil
-}
-
-func sortedNames(fields map[string]ref.Val) []string {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // value returns any value as JSON has it.

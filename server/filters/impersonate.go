@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -224,12 +224,7 @@ func wanted(h http.Header) (*authx.Identity, []claim, error) {
 	for _, g := range groups {
 		claims = append(claims, claim{authx.Attributes{Resource: "groups", Name: g}, fmt.Sprintf("{Group  %s    }", g)})
 	}
-	keys := make([]string, 0, len(extra))
-	for k := range extra {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(extra)) {
 		for _, v := range extra[k] {
 			claims = append(claims, claim{
 				authx.Attributes{APIGroup: authenticationGroup, APIVersion: "v1", Resource: "userextras", Subresource: k, Name: v},

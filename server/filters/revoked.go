@@ -3,8 +3,10 @@ package filters
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,10 +92,7 @@ func (v *Revoked) Run(ctx context.Context) error {
 // round checks all requests, and returns for how long it kept a processor busy, about.
 func (v *Revoked) round(ctx context.Context) time.Duration {
 	v.mu.Lock()
-	list := make([]*request.Scope, 0, len(v.open))
-	for s := range v.open {
-		list = append(list, s)
-	}
+	list := slices.AppendSeq(make([]*request.Scope, 0, len(v.open)), maps.Keys(v.open))
 	v.mu.Unlock()
 	var took, ended atomic.Int64
 	var unread atomic.Pointer[error]

@@ -3,8 +3,10 @@ package h2
 import (
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -103,10 +105,7 @@ func (c *conn) reportError(code http2.ErrCode) {
 	c.mu.Lock()
 	c.goneAway = true
 	c.framesLocked(func(f *http2.Framer) { _ = f.WriteGoAway(c.lastStream, code, nil) })
-	streams := make([]*Stream, 0, len(c.streams))
-	for _, s := range c.streams {
-		streams = append(streams, s)
-	}
+	streams := slices.Collect(maps.Values(c.streams))
 	c.sendAndUnlock()
 	for _, s := range streams {
 		s.ctx.cancel()

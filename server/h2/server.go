@@ -41,7 +41,9 @@ import (
 	"context"
 	"crypto/tls"
 	"log"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,10 +132,7 @@ func (s *Server) remove(c *conn) {
 // each calls f for each connection.
 func (s *Server) each(f func(*conn)) {
 	s.mu.Lock()
-	list := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		list = append(list, c)
-	}
+	list := slices.AppendSeq(make([]*conn, 0, len(s.conns)), maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range list {
 		f(c)

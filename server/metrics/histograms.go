@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -90,10 +91,7 @@ func (h *histograms) Describe(ch chan<- *prometheus.Desc) { ch <- h.desc }
 // Collect implements prometheus.Collector.
 func (h *histograms) Collect(ch chan<- prometheus.Metric) {
 	h.mu.RLock()
-	all := make([]*histogram, 0, len(h.of))
-	for _, one := range h.of {
-		all = append(all, one)
-	}
+	all := slices.Collect(maps.Values(h.of))
 	h.mu.RUnlock()
 	for _, one := range all {
 		buckets, n := make(map[float64]uint64, len(h.bounds)), uint64(0)

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -104,9 +105,7 @@ func packageName(path string) string {
 
 func reverseDomain(domain string) string {
 	parts := strings.Split(domain, ".")
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
-	}
+	slices.Reverse(parts)
 	return strings.Join(parts, ".")
 }
 

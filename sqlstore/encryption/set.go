@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -248,10 +249,7 @@ func (s *Set) took(err error, repeated bool) {
 // Close ends all connections. Run must have returned.
 func (s *Set) Close() error {
 	s.mu.Lock()
-	list := []*generation{s.current.Load()}
-	for g := range s.retired {
-		list = append(list, g)
-	}
+	list := slices.AppendSeq([]*generation{s.current.Load()}, maps.Keys(s.retired))
 	clear(s.retired)
 	s.mu.Unlock()
 	var errs []error

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -46,11 +47,7 @@ func RegisterModel(initial Register) porcupine.NondeterministicModel {
 				k := op.Input.(RegisterInput).Key
 				byKey[k] = append(byKey[k], op)
 			}
-			var parts [][]porcupine.Operation
-			for _, part := range byKey {
-				parts = append(parts, part)
-			}
-			return parts
+			return slices.Collect(maps.Values(byKey))
 		},
 		Init: func() []any { return []any{initial} },
 		Step: func(state, input, output any) []any {

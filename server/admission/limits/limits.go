@@ -5,7 +5,7 @@ package limits
 import (
 	"context"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,7 +134,7 @@ func containers(pod *corev1.Pod) int { return len(pod.Spec.Containers) + len(pod
 func fillContainer(c *corev1.Container, limits, requests corev1.ResourceList, what string, notes []string) []string {
 	note := func(set []string, of string) {
 		if len(set) > 0 {
-			sort.Strings(set)
+			slices.Sort(set)
 			notes = append(notes, fmt.Sprintf("%s %s for %s %s", strings.Join(set, ", "), of, what, c.Name))
 		}
 	}
@@ -223,7 +223,7 @@ func (b *bound) each(list corev1.ResourceList, rule func(name corev1.ResourceNam
 	for name := range list {
 		names = append(names, string(name))
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	for _, name := range names {
 		rule(corev1.ResourceName(name), list[corev1.ResourceName(name)])
 	}

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -153,12 +155,8 @@ func (e *Controller) decide(ctx context.Context, key reconcile.Key) (r reconcile
 	if !have.read(e.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name)) {
 		return r, nil // an unreadable Lease is left alone until its next change
 	}
-	all := make([]*election.Candidate, 0, len(c.candidates))
-	for _, one := range c.candidates {
-		all = append(all, one)
-	}
 	now := e.Now()
-	step, err := election.Decide(have.spec, all, now, e.Wait)
+	step, err := election.Decide(have.spec, slices.Collect(maps.Values(c.candidates)), now, e.Wait)
 	switch {
 	case len(step.Ping) > pingsAtOnce:
 		r.After = 1 // others have their turn

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func annotationUpdate(pod, was *corev1.Pod, o podspec.Options) field.ErrorList {
 		}
 		return "mirror pod annotation", key == corev1.MirrorPodAnnotationKey
 	}
-	for _, k := range sortedKeys(was.Annotations) {
+	for _, k := range slices.Sorted(maps.Keys(was.Annotations)) {
 		if v, ok := pod.Annotations[k]; ok && v == was.Annotations[k] {
 			continue
 		}
@@ -66,7 +67,7 @@ func annotationUpdate(pod, was *corev1.Pod, o podspec.Options) field.ErrorList {
 			errs = append(errs, field.Forbidden(p.Key(k), "may not remove or update "+what))
 		}
 	}
-	for _, k := range sortedKeys(pod.Annotations) {
+	for _, k := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		if _, ok := was.Annotations[k]; ok {
 			continue
 		}
@@ -75,18 +76,6 @@ func annotationUpdate(pod, was *corev1.Pod, o podspec.Options) field.ErrorList {
 		}
 	}
 	return append(errs, podspec.ValidatePodAnnotations(pod.Annotations, &pod.Spec, p, o)...)
-}
-
-func sortedKeys(m map[string]string) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // containerUpdate checks images; with another number of containers nothing else

@@ -3,7 +3,7 @@ package rules
 import (
 	"fmt"
 	"reflect"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/server/release"
@@ -162,7 +162,7 @@ func writeMap(b *strings.Builder, v reflect.Value, depth int) {
 		write(&e, it.Value(), depth+1)
 		entries = append(entries, e.String())
 	}
-	sort.Strings(entries)
+	slices.Sort(entries)
 	b.WriteString(typeName(v.Type()))
 	b.WriteByte('{')
 	b.WriteString(strings.Join(entries, ", "))

@@ -107,9 +107,7 @@ func (s *source) definition(name string) (string, error) {
 func definitionName(full string) string {
 	domain, rest, _ := strings.Cut(full, "/")
 	parts := strings.Split(domain, ".")
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
-	}
+	slices.Reverse(parts)
 	return strings.Join(parts, ".") + "." + strings.ReplaceAll(rest, "/", ".")
 }
 

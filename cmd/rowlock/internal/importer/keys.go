@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -224,14 +225,7 @@ func (a keyFiles) put(dir string) error {
 	return nil
 }
 
-func (a keyFiles) names() []string {
-	list := make([]string, 0, len(a))
-	for name := range a {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
+func (a keyFiles) names() []string { return slices.Sorted(maps.Keys(a)) }
 
 // hint returns the flag that a server needs for files that the data directory has no name for.
 func (a keyFiles) hint(dir string) string {
