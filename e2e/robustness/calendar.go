@@ -8,11 +8,11 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 )
 
-// drawn is the value of -release by which each round has a release of its own.
+// drawn is the value of -release that gives each round a release of its own.
 const drawn = "drawn"
 
-// calendar decides which release the servers of each round are. Every second round has the newest; the others have the oldest and one of
-// those between in turns. So the servers go up and down again, by any number of releases: a database is for all of them.
+// calendar chooses the release of the servers in each round. Every second round has the newest release; the others alternate between the
+// oldest and one in the middle. So the servers are upgraded and downgraded by any number of releases: all of them work with one database.
 type calendar struct {
 	only  cluster.Release // 0: releases are drawn
 	rand  *rand.Rand
@@ -45,11 +45,11 @@ func (c *calendar) next() cluster.Release {
 	}
 }
 
-// networkArgs are flags of all servers: few addresses and ports, so that one that is given twice is soon given again.
+// networkArgs are flags of all servers: few addresses and ports, so that a server that allocates one twice is soon found.
 var networkArgs = []string{"--service-cluster-ip-range=10.96.0.0/26", "--service-node-port-range=30000-30063"}
 
-// releaseArgs are flags of servers of a release: features and versions that are off unless they are switched on. One release between has no
-// streaming lists otherwise. 1.33 and 1.34 have no storage migrations.
+// releaseArgs returns the flags of servers of a release, which enable features and versions that are off by default, such as streaming
+// lists in one of the releases. 1.33 and 1.34 have no storage migrations.
 func releaseArgs(r cluster.Release) []string {
 	args := []string{"--emulated-version=" + r.String(), "--feature-gates=WatchList=true"}
 	if r == cluster.Oldest {

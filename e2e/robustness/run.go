@@ -171,7 +171,8 @@ type run struct {
 	report     *report.Run
 }
 
-// oneRound has the servers be of a release, makes traffic and faults for some time, lets all come to rest, and judges.
+// oneRound upgrades the servers to a release, runs traffic and faults for some time, waits until everything has settled, and judges the
+// history.
 func (r *run) oneRound(ctx context.Context, long time.Duration, release cluster.Release) error {
 	r.number++
 	roundSeed := r.seed*1000 + uint64(r.number)
@@ -219,7 +220,7 @@ func (r *run) oneRound(ctx context.Context, long time.Duration, release cluster.
 	return r.judged(round)
 }
 
-// upgrade has the servers be of a release, while clients go on, and then begins the traffic for that release.
+// upgrade restarts the servers as a release while clients continue, and then starts the traffic for that release.
 func (r *run) upgrade(t *traffic.Traffic, to cluster.Release) error {
 	if to != r.serves {
 		if err := faults.Upgrade(r.c, r.rec, releaseArgs(to), to); err != nil {

@@ -23,13 +23,13 @@ const AuditLog = "audit.log"
 // AuditLogs reads the audit logs of the servers.
 type AuditLogs struct {
 	c  *Cluster
-	at []int64 // up to where the log of each server was read
+	at []int64 // how many bytes of the log of each server were read
 }
 
-// NewAuditLogs returns logs that are read from the beginning.
+// NewAuditLogs returns AuditLogs that read each log from its beginning.
 func NewAuditLogs(c *Cluster) *AuditLogs { return &AuditLogs{c: c, at: make([]int64, c.Len())} }
 
-// Read returns what the logs have of operations, since the last call.
+// Read returns the events of operations that the servers have logged since the last call.
 func (l *AuditLogs) Read() (all []*history.Audited, err error) {
 	for i := range l.at {
 		text, err := readFrom(filepath.Join(l.c.Folder(i), AuditLog), l.at[i])
@@ -61,8 +61,8 @@ func readFrom(path string, at int64) ([]byte, error) {
 // eventBegins begins each event of a log.
 const eventBegins = `{"kind":"Event"`
 
-// ParseAudits returns the events of a log that are about operations. The line of a process that was killed, or whose disk was full, may
-// have the next event behind it.
+// ParseAudits returns the events of a log that belong to operations. If a process was killed, or its disk was full, its last line may be
+// cut short, and the next event follows in the same line.
 func ParseAudits(text []byte, server int) (all []*history.Audited) {
 	for line := range bytes.Lines(text) {
 		if begin := bytes.LastIndex(line, []byte(eventBegins)); begin > 0 && !json.Valid(line) {
@@ -87,7 +87,7 @@ func ParseAudits(text []byte, server int) (all []*history.Audited) {
 			Metadata struct{ ResourceVersion string }
 		}
 		if a.Response && json.Unmarshal(e.ResponseObject, &answer) == nil {
-			a.Version, _ = strconv.ParseUint(answer.Metadata.ResourceVersion, 10, 64) // 0: it is no object
+			a.Version, _ = strconv.ParseUint(answer.Metadata.ResourceVersion, 10, 64) // 0: the answer is no object
 		}
 		all = append(all, a)
 	}

@@ -16,10 +16,10 @@ import (
 // Folder returns the folder of a server's files. Options.Files fills it.
 func (c *Cluster) Folder(i int) string { return filepath.Dir(c.nodes[i].options.DataDir) }
 
-// KeyFile returns where the traffic keeps all keys that encrypt values, for commands that read the database.
+// KeyFile returns the path of the file in which the traffic keeps all encryption keys, for commands that read the database.
 func (c *Cluster) KeyFile() string { return filepath.Join(c.opts.Dir, "keys.json") }
 
-// Keys returns the flags by which a command reads encrypted values; none: nothing is encrypted.
+// Keys returns the flags with which a command reads encrypted values; none if nothing is encrypted.
 func (c *Cluster) Keys() []string {
 	if _, err := os.Stat(c.KeyFile()); err != nil {
 		return nil
@@ -27,8 +27,8 @@ func (c *Cluster) Keys() []string {
 	return []string{"--encryption-provider-config", c.KeyFile()}
 }
 
-// FindText returns a file of the servers or of SQLite that contains one of some texts; "": there is none. Copies that operators
-// make for a while are left out, as an export is not encrypted.
+// FindText returns a file of the servers or of SQLite that contains one of the texts; "" if there is none. It skips the databases of
+// NewDatabase: imports into them come from an export, which is not encrypted.
 func (c *Cluster) FindText(texts ...string) (file string, err error) {
 	roots := []string{filepath.Join(c.opts.Dir, "db")}
 	for i := range c.nodes {
@@ -41,7 +41,7 @@ func (c *Cluster) FindText(texts ...string) (file string, err error) {
 				return nil
 			case err != nil:
 				return err
-			case d.IsDir() && strings.HasPrefix(d.Name(), "beside"): // of an import
+			case d.IsDir() && strings.HasPrefix(d.Name(), extraDatabase):
 				return fs.SkipDir
 			case !d.Type().IsRegular() || file != "":
 				return nil
@@ -62,7 +62,7 @@ func (c *Cluster) FindText(texts ...string) (file string, err error) {
 	return file, nil
 }
 
-// pieces of files are read one after the other.
+// piece is the number of bytes of a file that fileHas reads at a time.
 const piece = 1 << 20
 
 // fileHas reports whether a file contains one of some texts.

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Release is a minor release of Kubernetes that servers behave as: 36 is 1.36.
+// Release is the minor release of Kubernetes that servers emulate: 36 is 1.36.
 type Release int
 
-// The releases that servers can be (--emulated-version).
+// The releases that servers can emulate (--emulated-version).
 const (
 	Oldest Release = 32
 	Newest Release = 36

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// queried calls fn with the database, which is only read.
+// queried calls fn with a connection to the database, for reading.
 func (c *Cluster) queried(fn func(*sql.DB) error) error {
 	db, err := openURL(c.StoreURL())
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Cluster) places(n int) (all []any) {
 	return all
 }
 
-// Stored returns the value of a write as the table has it; nil: it has none, as after a compaction.
+// Stored returns the value of a write from the table; nil if the row is gone, as after a compaction.
 func (c *Cluster) Stored(ctx context.Context, k history.Key, revision uint64) (value []byte, err error) {
 	err = c.queried(func(db *sql.DB) error {
 		query := fmt.Sprintf(`SELECT value FROM kv WHERE revision = %s AND resource = %s AND namespace = %s AND name = %s AND NOT deleted`, c.places(4)...)
@@ -49,7 +49,7 @@ func (c *Cluster) Stored(ctx context.Context, k history.Key, revision uint64) (v
 	return value, nil
 }
 
-// KeysInUse returns the providers and names of the keys by which values of a resource are encrypted, present and past ones.
+// KeysInUse returns the providers and names of the keys that encrypt the values of a resource, present and past ones.
 func (c *Cluster) KeysInUse(ctx context.Context, resource string) ([]string, error) {
 	return c.texts(ctx, fmt.Sprintf(`SELECT DISTINCT encryption_key FROM history WHERE resource = %s AND encryption_key IS NOT NULL`, c.places(1)...), resource)
 }

@@ -216,9 +216,12 @@ func (c *Cluster) Content(ctx context.Context, url string, ours func(history.Key
 	return revision, live, err
 }
 
+// extraDatabase begins the names of databases that NewDatabase makes, and of their folders.
+const extraDatabase = "extra"
+
 // NewDatabase makes another empty database on the same disk, or in the same PostgreSQL server. The caller must call drop.
 func (c *Cluster) NewDatabase(ctx context.Context) (url string, drop func() error, err error) {
-	name := fmt.Sprintf("beside%d", c.extra.Add(1))
+	name := fmt.Sprintf("%s%d", extraDatabase, c.extra.Add(1))
 	if pg := c.Postgres(); pg != nil {
 		if url, err = pg.CreateDB(ctx, name); err != nil {
 			return "", nil, err

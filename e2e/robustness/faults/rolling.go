@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Upgrade has all servers be of another release, one after the other, so that for some time servers of both share the database. It is
-// recorded as a fault that keeps servers from running.
+// Upgrade restarts the servers, one after the other, with the flags of another release, so that servers of both releases share the
+// database for some time. It records that as a fault that keeps servers from running.
 func Upgrade(c *cluster.Cluster, rec *history.Recorder, args []string, to cluster.Release) error {
 	f := &history.Fault{Name: "upgrade", What: "the servers become, one after the other, those of release " + to.String(), Server: -1, Begin: rec.Now(), Store: true}
 	c.SetArgs(args)
@@ -24,7 +24,7 @@ func Upgrade(c *cluster.Cluster, rec *history.Recorder, args []string, to cluste
 	return nil
 }
 
-// roll stops all servers by SIGTERM and starts them, one after the other, until ctx ends.
+// roll stops each server with SIGTERM and starts it again, one after the other, until ctx ends.
 func roll(ctx context.Context, c *cluster.Cluster) (wrong string, err error) {
 	for i := range c.Len() {
 		if err := c.Stop(i); err != nil {

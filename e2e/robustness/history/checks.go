@@ -7,13 +7,13 @@ import (
 
 // Check is one promise that a client compared with an answer, or with what it found in the table or in a file.
 type Check struct {
-	Property string        `json:"property"` // that promises it
+	Property string        `json:"property"` // that contains the promise
 	What     string        `json:"what"`
 	Server   int           `json:"s"` // -1: none in particular
 	Call     time.Duration `json:"call"`
 	Return   time.Duration `json:"ret"`
-	Calm     bool          `json:"calm,omitempty"`  // the promise holds only while nothing keeps the server from its work
-	Wrong    string        `json:"wrong,omitempty"` // how the promise is broken; "": it is kept
+	Calm     bool          `json:"calm,omitempty"`  // the promise holds only while no fault impairs the server
+	Wrong    string        `json:"wrong,omitempty"` // how the promise was broken; "" if it was kept
 	Seen     []string      `json:"seen,omitempty"`  // the requests and answers that show it
 }
 
@@ -25,7 +25,7 @@ func (c *Check) String() string {
 	return s
 }
 
-// Audited is what the audit log of a server has of a request of the traffic, which sends the ID of its operation.
+// Audited is an event of a server's audit log about a request of the traffic, which sends the ID of its operation.
 type Audited struct {
 	ID        string `json:"id"`
 	Server    int    `json:"s"`
@@ -33,10 +33,10 @@ type Audited struct {
 	Level     string `json:"level"`
 	Verb      string `json:"verb"`
 	User      string `json:"user"`
-	Key       Key    `json:"key"` // that the event names
+	Key       Key    `json:"key"` // of the object in the event
 	Code      int    `json:"code,omitempty"`
-	Request   bool   `json:"req,omitempty"`  // it has the object of the request
-	Response  bool   `json:"resp,omitempty"` // it has the object of the answer
+	Request   bool   `json:"req,omitempty"`  // the event has the object of the request
+	Response  bool   `json:"resp,omitempty"` // the event has the object of the answer
 	Version   uint64 `json:"v,omitempty"`    // of the object of the answer
 	Truncated bool   `json:"cut,omitempty"`
 }

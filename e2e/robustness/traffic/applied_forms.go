@@ -14,7 +14,7 @@ import (
 
 const applyCBOR = "application/apply-patch+cbor"
 
-// applyForms are the forms of the body of an apply: JSON is YAML, too.
+// applyForms lists the forms of the body of an apply; JSON is also YAML.
 var applyForms = []struct {
 	contentType string
 	encode      func(body string) (string, error)
@@ -27,13 +27,13 @@ var applyForms = []struct {
 	{applyCBOR, toCBOR},
 }
 
-// apply applies an object in one of the forms. At times it applies the same once more in another form, as a dry run: the object must be the
-// same.
+// apply applies an object in one of the forms. Sometimes it applies the same once more in another form, as a dry run, which must return an
+// equal object.
 func (c *client) apply(op *history.Op, path, body string) {
 	first := c.rand.IntN(len(applyForms))
 	text, err := applyForms[first].encode(body)
 	if err != nil {
-		panic(err) // of a body that the traffic has made
+		panic(err) // the body is valid JSON, as the traffic has encoded it
 	}
 	c.form = []history.Form{history.Whole, history.CBOR}[c.rand.IntN(2)]
 	var shown []byte
@@ -50,11 +50,11 @@ func (c *client) apply(op *history.Op, path, body string) {
 	}
 }
 
-// applyAgain applies what was applied in another form.
+// applyAgain applies in another form what apply has applied, and compares the objects.
 func (c *client) applyAgain(op *history.Op, shown []byte, path, body string, form int) {
 	text, err := applyForms[form].encode(body)
 	if err != nil {
-		panic(err) // of a body that the traffic has made
+		panic(err) // the body is valid JSON, as the traffic has encoded it
 	}
 	check := &history.Check{Property: "writes", What: fmt.Sprintf("what is applied to %s again in another form (%s)", op.Key, applyForms[form].contentType), Server: c.any(), Call: c.rec.Now()}
 	code, answer, err := c.send(context.Background(), check.Server, http.MethodPatch, path+"&dryRun=All", applyForms[form].contentType, text)
@@ -64,7 +64,7 @@ func (c *client) applyAgain(op *history.Op, shown []byte, path, body string, for
 	}
 	got, err := history.ParseObject(answer, 0)
 	if err != nil || got.State.Version != op.Got.Version {
-		return // another owner has written meanwhile
+		return // another owner has written since
 	}
 	if got.State.Hash != op.Got.Hash {
 		check.Wrong = "it is another object"

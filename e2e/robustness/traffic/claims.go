@@ -8,16 +8,16 @@ import (
 	"net/http"
 )
 
-// claimVersions are the versions in which ResourceClaims are served. Two have in their part exactly what the other has in the request itself.
+// claimVersions are the served versions of ResourceClaims. v1beta1 has in a request itself what the others have in its part "exactly".
 var claimVersions = []string{"v1", "v1beta1", "v1beta2"}
 
-// claims makes ResourceClaims, allocates a device to each, and deletes them, in any version. Each version shows the same.
+// claims creates ResourceClaims, allocates a device to each, and deletes them, in any version. All versions must show the same.
 func (c *client) claims(ctx context.Context) {
 	for ctx.Err() == nil && c.claimed(ctx, "claim-"+c.rec.ID()) {
 	}
 }
 
-// claimed is the life of one ResourceClaim.
+// claimed does that with one ResourceClaim.
 func (c *client) claimed(ctx context.Context, name string) bool {
 	path := func() (version, collection string) {
 		version = claimVersions[c.rand.IntN(len(claimVersions))]
@@ -78,7 +78,7 @@ func (c *client) claimed(ctx context.Context, name string) bool {
 		_, collection = path()
 		c.rule(ctx, &rule{what: "another device of a ResourceClaim", method: http.MethodPatch, path: collection + "/" + name + "/status", contentType: mergePatch, body: allocation(c.rec.ID()), code: http.StatusUnprocessableEntity})
 	}
-	if ok := c.unmade(ctx, c, collection+"/"+name); !ok || c.silent != silent { // what had no answer may be done late
+	if ok := c.unmade(ctx, c, collection+"/"+name); !ok || c.silent != silent { // the server may execute an unanswered request later
 		return ok
 	}
 	look(func(_ string, o object) string {

@@ -205,10 +205,15 @@ func message(answer []byte) string {
 	return fmt.Sprintf("%.300s", s.Message)
 }
 
-// rest waits until the client's next request.
-func (c *client) rest(ctx context.Context) {
+// sleep waits for d, or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(time.Duration(c.rand.Float64() * 2 * float64(c.pace))):
+	case <-time.After(d):
 	}
+}
+
+// rest waits until the client's next request.
+func (c *client) rest(ctx context.Context) {
+	sleep(ctx, time.Duration(c.rand.Float64()*2*float64(c.pace)))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -97,9 +96,6 @@ func (c *client) changeCrowd(ctx context.Context) {
 			made := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Create, Field: "holder", On: &on, Key: op.Key}
 			c.do(made, http.MethodPost, leases.path(crowdNamespace, ""), plainJSON, leases.body(op.Key.Name, 0, "holder", made.ID, &on, 0))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(c.pace / 8):
-		}
+		sleep(ctx, c.pace/8)
 	}
 }

@@ -25,18 +25,18 @@ const (
 	bodiesLevel   = "RequestResponse"
 )
 
-// auditPolicy records Secrets without their content, and the writes of administrators: some Leases and custom resources with all bodies.
-// The fleet makes too many.
+// auditPolicy records Secrets without their content, and the writes of administrators, some Leases and custom resources with all bodies. It
+// leaves out the fleet, whose writes are too many.
 var auditPolicy = fmt.Sprintf(`{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"None","namespaces":[%q]},
 {"level":%q,"resources":[{"group":"","resources":["secrets","serviceaccounts/token"]}]},
 {"level":%q,"userGroups":["system:masters"],"verbs":["create","update","patch","delete"],"namespaces":[%q],"resources":[{"group":"coordination.k8s.io","resources":["leases"]},{"group":%q,"resources":["widgets"]}]},
 {"level":%[2]q,"userGroups":["system:masters"],"verbs":["create","update","patch","delete","deletecollection"]},{"level":"None"}]}`,
 	fleetNamespace, metadataLevel, bodiesLevel, bodiesNamespace, history.CustomGroup)
 
-// bodiesNamespace is the namespace of the objects whose writes are recorded with all bodies.
+// bodiesNamespace is the namespace of the objects whose writes the servers record with all bodies.
 const bodiesNamespace = "blue"
 
-// audited returns the level at which the servers record an operation; "": they need not.
+// audited returns the level at which the servers must record an operation; "" if they need not.
 func (c *client) audited(op *history.Op) string {
 	switch {
 	case op.Reads() || c.token != harness.AdminToken || c.as != "" || op.Key.Namespace == fleetNamespace:
@@ -47,14 +47,14 @@ func (c *client) audited(op *history.Op) string {
 	return metadataLevel
 }
 
-// auditID is the key of the ID in the context of a request under which the servers record it.
+// auditID is the context key of the audit ID of a request.
 type auditID struct{}
 
 func withAuditID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, auditID{}, id)
 }
 
-// ServerFiles makes the files of a server, whose audit log and encryption configuration are its own, and returns their flags.
+// ServerFiles writes the audit policy and the encryption configuration of a server, and returns the flags for them.
 func ServerFiles(folder string) (args []string, err error) {
 	policy, encryption := filepath.Join(folder, auditPolicyFile), filepath.Join(folder, encryptionFile)
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -63,7 +63,7 @@ func ServerFiles(folder string) (args []string, err error) {
 	if err := (keyring{firstKey}).write(encryption, false); err != nil {
 		return nil, err
 	}
-	// The log is not rotated in a run.
+	// The limit is so large that the server does not rotate the log in a run.
 	return []string{"--audit-policy-file", policy, "--audit-log-path", filepath.Join(folder, cluster.AuditLog), "--audit-log-maxsize", "8192",
 		"--encryption-provider-config", encryption, "--encryption-provider-config-automatic-reload"}, nil
 }

@@ -134,8 +134,5 @@ func (c *client) pause(ctx context.Context, o history.Outcome) {
 	if o != history.Unknown && o != history.Refused {
 		return
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(50*time.Millisecond + time.Duration(c.rand.IntN(50))*time.Millisecond):
-	}
+	sleep(ctx, 50*time.Millisecond+time.Duration(c.rand.IntN(50))*time.Millisecond)
 }

@@ -27,16 +27,16 @@ const (
 	schemaHeader = "X-Kubernetes-Pf-Flowschema-Uid"
 	levelHeader  = "X-Kubernetes-Pf-Prioritylevel-Uid"
 
-	floodHolds  = 400 * time.Millisecond // for how long a webhook holds each request of a flood
+	floodHolds  = 400 * time.Millisecond // how long the webhook delays each request of a flood
 	floodSize   = 15                     // requests of a flood at once
-	floodLater  = 2                      // of them are done only after one of another user of the level who sends it last
-	floodSeats  = 3                      // of a level with one share of those of the default levels, rounded up
-	floodQueue  = 5                      // places in each queue of the level, of which a user has four of 64
+	floodLater  = 2                      // so many of them must end after a request that another user of the level sends last
+	floodSeats  = 3                      // of a level that has one share next to the default levels, rounded up
+	floodQueue  = 5                      // requests in each of the 64 queues of the level, of which a user gets four
 	mouseTime   = judge.RefusedTime / 2  // for a request of another level, not counting faults
 	exemptFlood = 12                     // requests of administrators at once
 )
 
-// dam is a webhook that holds requests, and counts those of each user that it holds at the same time.
+// dam is a webhook that delays requests, and counts the concurrent ones of each user.
 type dam struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ func (d *dam) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":true}}`, review.Request.UID)
 }
 
-// peak returns how many requests of a user the webhook held at the same time.
+// peak returns the largest number of concurrent requests of a user.
 func (d *dam) peak(user string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,8 +96,8 @@ type flood struct {
 	*dam
 	name    string // of the level and the first schema
 	user    string
-	server  int    // that is flooded
-	first   string // UIDs of the schemas: the first one goes while requests wait, and the second one has the rest
+	server  int    // that receives the flood
+	first   string // UIDs of the schemas: the first one is deleted while requests wait, and the second one then matches
 	second  string
 	level   string // UID of the level
 	exempt  string // UID of the exempt schema
@@ -106,9 +106,9 @@ type flood struct {
 	calm    *client // a user of the same level
 }
 
-// floods has a user send more requests than its priority level lets through, at one server after the other, while another user and
-// administrators send theirs; and deletes the level while requests wait. Each request is of the schema that matches it first, which
-// changes with the schemas.
+// floods sends more requests of one user than its priority level admits, to one server after the other, while another user and
+// administrators send requests too, and deletes the level while requests wait. Each request must belong to the first schema that matches
+// it, also after the schemas have changed.
 func (c *client) floods(ctx context.Context) {
 	d := newDam()
 	defer d.server.Close()
@@ -118,7 +118,7 @@ func (c *client) floods(ctx context.Context) {
 	defer calm.http.CloseIdleConnections()
 	mouse.as, mouse.groups = "mouse", []string{"system:authenticated"}
 	f := &flood{client: c, dam: d, mouse: mouse, flooder: flooder, calm: calm}
-	c.unmade(ctx, c, webhooks+"/dam") // of the last round, whose webhook has ended
+	c.unmade(ctx, c, webhooks+"/dam") // left by the last round, whose webhook no longer runs
 	made := [][2]string{
 		{"/api/v1/namespaces", `{"metadata":{"name":"` + flooded + `"}}`}, {floodedPath, `{"metadata":{"name":"kept"}}`}, {webhooks, d.configuration()},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"metadata":{"name":"floods"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","create"]}]}`},
@@ -139,7 +139,7 @@ func (c *client) floods(ctx context.Context) {
 	c.unmade(end, c, webhooks+"/dam")
 }
 
-// run is one turn.
+// run makes the level and its schemas, floods the level, deletes it, makes it again, and floods it while it is deleted.
 func (f *flood) run(ctx context.Context) {
 	var ok bool
 	if f.exempt, ok = f.uid(ctx, flowSchemas+"/exempt"); !ok {
@@ -173,7 +173,7 @@ func (f *flood) run(ctx context.Context) {
 		return
 	}
 	f.send(ctx, false)
-	if !f.unmade(ctx, f.client, levels+"/"+f.name) { // the schema matches no more
+	if !f.unmade(ctx, f.client, levels+"/"+f.name) { // after which the schema no longer matches
 		return
 	}
 	f.belongs(ctx, f.second, "the schema behind one without a level")
@@ -219,7 +219,7 @@ func (c *client) classify(ctx context.Context, server int, method, path, body st
 	return classified{resp.StatusCode, resp.Header.Get(schemaHeader), resp.Header.Get(levelHeader), err, time.Since(began), fmt.Sprintf("%.200s", text), time.Now()}
 }
 
-// belongs sends requests of the user until they belong to a schema, which must be soon.
+// belongs sends requests of the user until they belong to a schema, and records how long that takes.
 func (f *flood) belongs(ctx context.Context, schema, what string) bool {
 	due := &history.Due{Property: "fairness", What: fmt.Sprintf("the place of requests of %s in %s", f.user, what), Server: f.server, Within: judge.RightsTime, Cause: f.rec.Now()}
 	for ctx.Err() == nil && !f.rec.Lost() && due.Came == 0 && due.Until-due.Cause < 4*judge.RightsTime {
@@ -237,8 +237,8 @@ func (f *flood) belongs(ctx context.Context, schema, what string) bool {
 	return due.Came != 0
 }
 
-// send floods the level. Its requests run up to its seats, wait up to its queue, and are refused beyond that; others are not touched.
-// deletes: the level is deleted while requests wait, which end nevertheless.
+// send floods the level. The server may run as many requests as the level has seats, queue as many as its queues hold, and refuse the
+// others; requests of other levels must not notice. With deletes, send deletes the level while requests wait, which must end nevertheless.
 func (f *flood) send(ctx context.Context, deletes bool) {
 	var floods, others sync.WaitGroup
 	answers := make([]classified, floodSize)
@@ -248,7 +248,7 @@ func (f *flood) send(ctx context.Context, deletes bool) {
 			answers[i] = f.flooder.classify(ctx, f.server, http.MethodPost, floodedPath+"?dryRun=All", `{"metadata":{"generateName":"flood-"}}`)
 		})
 	}
-	f.pause(ctx)
+	sleep(ctx, floodHolds/4)
 	var last classified
 	others.Go(func() {
 		last = f.calm.classify(ctx, f.server, http.MethodPost, floodedPath+"?dryRun=All", `{"metadata":{"generateName":"calm-"}}`)
@@ -271,7 +271,7 @@ func (f *flood) send(ctx context.Context, deletes bool) {
 			check.Wrong = "a request is forbidden"
 		}
 	}
-	if most := f.peak(f.user); most > floodSeats && !deletes { // what comes after the deletion is of another level
+	if most := f.peak(f.user); most > floodSeats && !deletes { // requests that arrive after the deletion belong to another level
 		check.Wrong = fmt.Sprintf("%d requests of a level with %d seats run at the same time", most, floodSeats)
 	}
 	f.rec.Add(check)
@@ -282,8 +282,8 @@ func (f *flood) send(ctx context.Context, deletes bool) {
 	}
 }
 
-// ended records that the requests of a flood ended whose level was deleted while they waited. Those that lost their connections are
-// left out.
+// ended records when the requests of a flood ended whose level was deleted while they waited. It skips those that lost their
+// connections.
 func (f *flood) ended(call time.Duration, flood []classified) {
 	due := &history.Due{Property: "fairness", What: "an answer to a request that waits while its priority level is deleted", Server: f.server, Within: judge.RightsTime, Cause: call}
 	for _, a := range flood {
@@ -301,7 +301,7 @@ func (f *flood) ended(call time.Duration, flood []classified) {
 	}
 }
 
-// inTurn checks that a request of another user of the level did not wait for all of the flood.
+// inTurn checks that a request of another user of the level did not wait for the whole flood.
 func (f *flood) inTurn(call time.Duration, flood []classified, last *classified) {
 	later, held := 0, 0
 	check := f.check("a request of a user whose level another user floods", call)
@@ -314,7 +314,7 @@ func (f *flood) inTurn(call time.Duration, flood []classified, last *classified)
 		}
 		check.Seen = append(check.Seen, fmt.Sprintf("%d %v, done after %s", a.code, a.err, a.took.Round(time.Millisecond)))
 	}
-	if held <= floodSize { // such as by a server that has not received the webhook yet
+	if held <= floodSize { // the server may not have received the webhook yet
 		return
 	}
 	if later < floodLater {
@@ -327,14 +327,7 @@ func (f *flood) check(what string, call time.Duration) *history.Check {
 	return &history.Check{Property: "fairness", What: what, Server: f.server, Call: call, Return: f.rec.Now(), Calm: true}
 }
 
-func (f *flood) pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(floodHolds / 4):
-	}
-}
-
-// mice sends requests of a user of another level while the flood lasts.
+// mice sends requests of a user of another level during the flood.
 func (f *flood) mice(ctx context.Context) {
 	for range 4 {
 		call := f.rec.Now()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// impersonates is a service account that may do one thing in the place of one user: it needs a right to that user and another one to the
-// request. One of the two comes last, and one is taken away.
+// impersonates sends requests of a service account that may impersonate one user for one verb: it needs a right to impersonate that user,
+// and another one for the request. Each turn grants them in another order, and then revokes one.
 func (c *client) impersonates(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
@@ -21,7 +21,7 @@ func (c *client) impersonates(ctx context.Context) {
 	}
 }
 
-// impersonate is one turn of impersonates.
+// impersonate does that with one service account.
 func (c *client) impersonate(ctx context.Context, admin *client, name string, turn int) bool {
 	target, as, on := name+"-target", name+"-as", name+"-on"
 	account := fmt.Sprintf(`{"kind":"ServiceAccount","name":%q,"namespace":"red"}`, name)

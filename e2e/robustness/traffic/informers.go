@@ -99,10 +99,7 @@ func (t *Traffic) inform(name string, scope history.Scope) {
 		return t.over(v)
 	}
 	for !reached() {
-		select {
-		case <-t.ctx.Done():
-		case <-time.After(100 * time.Millisecond):
-		}
+		sleep(t.ctx, 100*time.Millisecond)
 	}
 	// The informer knows the version before its store has what it received: it is done when nothing in the store has changed for
 	// a second.

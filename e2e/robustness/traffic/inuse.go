@@ -11,13 +11,13 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Times for which something that is deleted is kept in use: longer than its controllers wait before they act.
+// How long a deleted object stays in use: longer than its controller waits before it acts.
 const (
 	keptInUse     = 6 * time.Second
 	keptNamespace = 9 * time.Second
 )
 
-// inUse is an object that stays as long as another one uses it.
+// inUse is an object that a deletion must not remove while another object uses it.
 type inUse struct {
 	what    string
 	objects [][2]string // the used one, and then its users
@@ -26,7 +26,7 @@ type inUse struct {
 	free    func() bool // ends the use
 }
 
-// keeps deletes an object that is in use, looks for it meanwhile, ends the use, and waits until it is gone.
+// keeps deletes an object that is in use, checks that it stays, ends the use, and waits until the object is gone.
 func (c *client) keeps(ctx context.Context, u *inUse) bool {
 	defer c.tidy(ctx, append(u.users, u.path)...)
 	silent := c.silent
@@ -34,11 +34,11 @@ func (c *client) keeps(ctx context.Context, u *inUse) bool {
 		return false
 	}
 	c.during(ctx, keptInUse, func(int) { c.inspect(ctx, "lifecycle", u.what+", which is in use", u.path, going) })
-	// What had no answer may be done late: the object, or its user, may be there again.
+	// The server may execute an unanswered request later, and so create the object or its user again.
 	return u.free() && (c.silent != silent || c.vanishes(ctx, u.path))
 }
 
-// classesInUse deletes VolumeAttributesClasses of claims.
+// classesInUse deletes VolumeAttributesClasses that claims use.
 func (c *client) classesInUse(ctx context.Context) {
 	const classes, claims = "/apis/storage.k8s.io/v1/volumeattributesclasses", narrow + "/persistentvolumeclaims"
 	for turn := 0; ctx.Err() == nil; turn++ {
@@ -55,7 +55,7 @@ func (c *client) classesInUse(ctx context.Context) {
 	}
 }
 
-// groupsInUse deletes PodGroups of Pods that run.
+// groupsInUse deletes PodGroups of running Pods.
 func (c *client) groupsInUse(ctx context.Context) {
 	const groups, pods = "/apis/scheduling.k8s.io/v1alpha2/namespaces/" + narrowNamespace + "/podgroups", narrow + "/pods"
 	for turn := 0; ctx.Err() == nil; turn++ {
@@ -74,7 +74,7 @@ func (c *client) groupsInUse(ctx context.Context) {
 	}
 }
 
-// ordered deletes namespaces in which a Pod waits for its finalizer. Until the Pod is gone, everything else stays.
+// ordered deletes namespaces with a Pod that has a finalizer. Until the Pod is gone, everything else must stay.
 func (c *client) ordered(ctx context.Context) {
 	for turn := 0; ctx.Err() == nil && c.podsFirst(ctx, fmt.Sprintf("ordered-r%d-%d", c.round, turn)); turn++ {
 	}

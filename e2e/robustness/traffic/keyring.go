@@ -14,27 +14,27 @@ import (
 	"strings"
 )
 
-// key is a key of an encryption configuration.
+// key is an encryption key, and its place in an EncryptionConfiguration.
 type key struct {
 	Provider string `json:"provider"`
 	Name     string `json:"name"`
 	Secret   string `json:"secret"`
 }
 
-// firstKey is the key of the first start of the servers.
+// firstKey is the key with which the servers start.
 var firstKey = key{"aesgcm", "first", base64.StdEncoding.EncodeToString([]byte("the-first-key-of-the-run-32bytes"))}
 
-// head begins each value that the key encrypts.
+// head returns the beginning of each value that the key encrypts.
 func (k key) head() string { return "rowlock:enc:1:" + k.inUse() + ":" }
 
-// inUse is the key as the view history names it.
+// inUse returns the name of the key in the SQL view history.
 func (k key) inUse() string { return k.Provider + ":" + k.Name }
 
-// keyring is the keys of a server, in their order.
+// keyring lists the keys of a server, in the order of its configuration.
 type keyring []key
 
-// write replaces a configuration file. The server encrypts Secrets with the first key, and PodTemplates with it or not at all. The file
-// ends with some empty lines, which make it another one.
+// write replaces a configuration file. The server encrypts Secrets with the first key, and PodTemplates only if templates is true. lines
+// adds empty lines at the end, so that the content differs.
 func (r keyring) write(path string, templates bool, lines ...int) error {
 	var providers []any
 	for _, k := range r {
@@ -59,7 +59,7 @@ func (r keyring) write(path string, templates bool, lines ...int) error {
 	return os.Rename(path+".new", path)
 }
 
-// ringFile has the keyring of the servers in the form of a keyring, for the next round.
+// ringFile is the name of the file that keeps the keyring of the servers for the next round.
 const ringFile = "ring.json"
 
 // readRing returns the keys that the servers have.
@@ -83,7 +83,7 @@ func (r keyring) save(folder string) error {
 	return os.WriteFile(filepath.Join(folder, ringFile), text, 0o600)
 }
 
-// with returns the keys with others behind them, each once.
+// with returns the keys followed by the others that are not among them.
 func (r keyring) with(others ...key) keyring {
 	all := slices.Clone(r)
 	for _, k := range others {
@@ -94,10 +94,10 @@ func (r keyring) with(others ...key) keyring {
 	return all
 }
 
-// allKeys is the folder of the keyring with all keys of the run.
+// allKeys is the folder with the keyring of all keys of the run.
 const allKeys = "all-keys"
 
-// keep adds keys to the file of all keys, with which commands read the database.
+// keep adds keys to the file with all keys, which commands need to read the database.
 func (c *client) keep(all keyring) error {
 	folder := filepath.Join(c.c.Dir(), allKeys)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -114,7 +114,7 @@ func (c *client) keep(all keyring) error {
 	return known.write(c.c.KeyFile(), true)
 }
 
-// present returns the keys that the servers have, or should have: the database may have lost a rewrite.
+// present returns the keys that the servers have or need: the database may have lost what a rewrite had encrypted.
 func (c *client) present(ctx context.Context) (keyring, error) {
 	ring, err := readRing(c.c.Dir())
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *client) present(ctx context.Context) (keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	if used, err := c.c.KeysInUse(ctx, "secrets"); err == nil { // otherwise all may be
+	if used, err := c.c.KeysInUse(ctx, "secrets"); err == nil { // otherwise the database may need all of them
 		all = slices.DeleteFunc(all, func(k key) bool { return !slices.Contains(used, k.inUse()) })
 	}
 	return ring.with(all...), nil

@@ -19,16 +19,16 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/judge"
 )
 
-// providers are those of the keys of the turns.
+// providers lists the providers of the new keys, in turn.
 var providers = []string{"secretbox", "aescbc", "aesgcm"}
 
 // Bounds of encryption at rest.
 const (
-	encryptedTime = judge.RightsTime // until a server has read a changed file, which it looks at every second
-	usedFor       = 3 * time.Second  // a new key, before the next step
+	encryptedTime = judge.RightsTime // for a server to load a changed file, which it checks every second
+	usedFor       = 3 * time.Second  // how long servers use a new key before the next step
 )
 
-// rotation is the client that rotates the keys.
+// rotation is a client that rotates the encryption keys.
 type rotation struct {
 	*client
 	ring  keyring
@@ -36,15 +36,15 @@ type rotation struct {
 	reads []loaded // of each server
 }
 
-// loaded is what a server has loaded of its file: how often it has done so since its process began.
+// loaded counts how often a process of a server has loaded its file.
 type loaded struct {
 	pid   int
 	times int
 }
 
-// rotates rotates the keys of the servers as operators do, at servers that run, stop and start: a new key becomes the second, then the
-// first. Every second time a command encrypts everything with it, and the old keys go. Between the steps the client writes Secrets, and
-// looks for them in the table and in files.
+// rotates rotates the encryption keys of the servers as operators do, while servers run, stop and start: it adds a new key as the second,
+// and then makes it the first. Every second time it encrypts everything with the new key by a command, and removes the old keys. Between
+// the steps it writes Secrets, and looks for their content in the table and in files.
 func (c *client) rotates(ctx context.Context) {
 	ring, err := c.present(ctx)
 	if err == nil {
@@ -69,7 +69,7 @@ func (c *client) rotates(ctx context.Context) {
 	}
 }
 
-// restore gives the servers all keys again: values that were written again may be those of before.
+// restore gives the servers all keys again: the database may have lost the values that a rewrite had encrypted.
 func (r *rotation) restore(ctx context.Context) error {
 	all, err := readRing(filepath.Join(r.c.Dir(), allKeys))
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *rotation) restore(ctx context.Context) error {
 	return r.distribute(ctx, r.ring, true)
 }
 
-// rotate is one turn. The error is one of this machine.
+// rotate adds one key, and makes it the first. An error means that this program could not work, not that a server is wrong.
 func (r *rotation) rotate(ctx context.Context) error {
 	secret := make([]byte, 32)
 	for i := range secret {
@@ -109,11 +109,11 @@ func (r *rotation) rotate(ctx context.Context) error {
 		}
 	}
 	r.ring = first
-	r.pause(ctx, usedFor)
+	sleep(ctx, usedFor)
 	r.turnOn(ctx, next, templates)
 	r.look()
 	if rewritten := r.rewrite(ctx, next, first, templates); rewritten && !r.rec.Lost() {
-		r.pause(ctx, 2*usedFor) // by then a standby that lacks the last commits has them
+		sleep(ctx, 2*usedFor) // so that a standby receives the last commits
 		if r.rec.Lost() || ctx.Err() != nil {
 			return nil
 		}
@@ -123,7 +123,7 @@ func (r *rotation) rotate(ctx context.Context) error {
 	return nil
 }
 
-// distribute gives the servers a file, one after the other.
+// distribute writes the file of each server, one after the other.
 func (r *rotation) distribute(ctx context.Context, ring keyring, templates bool) error {
 	if err := ring.save(r.c.Dir()); err != nil {
 		return err
@@ -144,13 +144,6 @@ func (r *rotation) file(server int) string {
 	return filepath.Join(r.c.Folder(server), encryptionFile)
 }
 
-func (r *rotation) pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
 var reloads = regexp.MustCompile(`(?m)^apiserver_encryption_config_controller_automatic_reloads_total\{.*status="success".*\} ([0-9]+)$`)
 
 // count returns how often a server has loaded its file since its process began.
@@ -167,8 +160,8 @@ func (r *rotation) count(ctx context.Context, server int) loaded {
 	return l
 }
 
-// load waits until every server has loaded its file. A process that began meanwhile may have read the file of before: then it gets
-// another one with the same keys.
+// load waits until every server has loaded its file. A process that has started in the meantime may have read the former file, so load
+// writes its file again, with more empty lines.
 func (r *rotation) load(ctx context.Context, ring keyring, templates bool) bool {
 	for server := range r.c.Len() {
 		due := &history.Due{Property: "encryption", What: fmt.Sprintf("the changed file of keys of server %d", server), Server: server, Within: encryptedTime, Cause: r.rec.Now()}
@@ -191,7 +184,7 @@ func (r *rotation) load(ctx context.Context, ring keyring, templates bool) bool 
 					due.Came = due.Until
 				}
 			}
-			r.pause(ctx, 300*time.Millisecond)
+			sleep(ctx, 300*time.Millisecond)
 		}
 		if r.rec.Add(due); due.Came == 0 {
 			return false
@@ -200,11 +193,11 @@ func (r *rotation) load(ctx context.Context, ring keyring, templates bool) bool 
 	return true
 }
 
-// takes writes Secrets at a server until it encrypts them with a new key, which must be soon. From then on it must do so always, as it has
-// no file but that.
+// takes writes Secrets at a server until the server encrypts them with a new key, and records how long that takes. From then on the server
+// must always use that key.
 func (r *rotation) takes(ctx context.Context, server int, next key) bool {
 	due := &history.Due{Property: "encryption", What: fmt.Sprintf("a Secret that server %d encrypts with its first key, %s,", server, next.inUse()), Server: server, Within: encryptedTime, Cause: r.rec.Now()}
-	for again := 0; again < 3 && ctx.Err() == nil && !r.rec.Lost() && due.Until-due.Cause < 4*encryptedTime; r.pause(ctx, 100*time.Millisecond) {
+	for again := 0; again < 3 && ctx.Err() == nil && !r.rec.Lost() && due.Until-due.Cause < 4*encryptedTime; sleep(ctx, 100*time.Millisecond) {
 		call := r.rec.Now()
 		stored := r.storedBy(ctx, server, fmt.Sprintf("rotated-r%d-%d", r.round, server))
 		if stored == nil {
@@ -230,7 +223,7 @@ func (r *rotation) takes(ctx context.Context, server int, next key) bool {
 	return due.Came != 0
 }
 
-// storedBy has a server write a Secret, and returns what stands in the table; nil: that is not known.
+// storedBy writes a Secret at a server, and returns its value in the table; nil if that is unknown.
 func (r *rotation) storedBy(ctx context.Context, server int, name string) []byte {
 	call, text := r.rec.Now(), sealedText(r.rec.ID())
 	k := history.Key{Resource: "secrets", Namespace: sealedNamespace, Name: name}
@@ -241,7 +234,7 @@ func (r *rotation) storedBy(ctx context.Context, server int, name string) []byte
 	return stored
 }
 
-// put has a server write an object, and returns what stands in the table; nil: that is not known.
+// put writes an object at a server, and returns its value in the table; nil if that is unknown.
 func (r *rotation) put(ctx context.Context, server int, k history.Key, path, body string) []byte {
 	code, answer, err := r.send(ctx, server, http.MethodPut, path+"/"+k.Name, plainJSON, body)
 	if code == http.StatusNotFound && err == nil {
@@ -258,7 +251,7 @@ func (r *rotation) put(ctx context.Context, server int, k history.Key, path, bod
 	return stored
 }
 
-// turnOn writes an object whose encryption is turned on or off, without a change: the next write stores it in the new form.
+// turnOn writes an unchanged object after its encryption was turned on or off, and checks that the server stores it in the new form.
 func (r *rotation) turnOn(ctx context.Context, next key, on bool) {
 	server, call := r.any(), r.rec.Now()
 	k := history.Key{Resource: "podtemplates", Namespace: sealedNamespace, Name: "turned"}
@@ -279,14 +272,14 @@ func (r *rotation) turnOn(ctx context.Context, next key, on bool) {
 // closed checks that a value in the table is encrypted.
 func (c *client) closed(server int, call time.Duration, k history.Key, stored []byte, text string) {
 	check := &history.Check{Property: "encryption", What: "the row of " + k.String(), Server: server, Call: call, Return: c.rec.Now()}
-	plain, _ := base64.StdEncoding.DecodeString(text) // of this program
+	plain, _ := base64.StdEncoding.DecodeString(text) // sealedText has encoded it
 	if !bytes.HasPrefix(stored, []byte("rowlock:enc:1:")) || bytes.Contains(stored, []byte(text)) || bytes.Contains(stored, plain) {
 		check.Wrong = "a Secret stands in the table in the clear"
 	}
 	c.rec.Add(check)
 }
 
-// versionOf returns the version of the object in an answer; 0: it has none.
+// versionOf returns the resource version of the object in an answer; 0 if there is none.
 func versionOf(answer []byte) uint64 {
 	var o struct {
 		Metadata struct{ ResourceVersion string }
@@ -298,12 +291,12 @@ func versionOf(answer []byte) uint64 {
 	return version
 }
 
-// look looks for the content of Secrets in the files of the servers and of SQLite.
+// look searches the files of the servers and of SQLite for the content of Secrets.
 func (r *rotation) look() {
 	check := &history.Check{Property: "encryption", What: "the files of the servers", Server: -1, Call: r.rec.Now()}
 	file, err := r.c.FindText(sealedMark, base64.StdEncoding.EncodeToString([]byte(sealedMark)))
 	if check.Return = r.rec.Now(); err != nil {
-		return // such as one that is replaced meanwhile
+		return // a file may have been replaced while it was read
 	}
 	if file != "" {
 		check.Wrong = "the content of a Secret stands in " + file
@@ -311,9 +304,9 @@ func (r *rotation) look() {
 	r.rec.Add(check)
 }
 
-// rewrite has everything be encrypted with the first key, and reports whether it is.
+// rewrite encrypts everything with the first key, every second turn, and reports whether it has.
 func (r *rotation) rewrite(ctx context.Context, next key, ring keyring, templates bool) bool {
-	if r.turn%2 == 1 { // the old keys stay, as what they have encrypted does
+	if r.turn%2 == 1 { // values stay encrypted with the old keys, which the servers therefore keep
 		return false
 	}
 	file := filepath.Join(r.c.Dir(), "rewrite.json")
@@ -323,7 +316,7 @@ func (r *rotation) rewrite(ctx context.Context, next key, ring keyring, template
 	}
 	call := r.rec.Now()
 	if _, err := r.c.Store(ctx, "rewrite", "--resource", "secrets", "--encryption-provider-config", file, "--store", r.c.StoreURL()); err != nil {
-		return false // the database may be away
+		return false // the database may be unavailable
 	}
 	names, err := r.c.KeysInUse(ctx, "secrets")
 	if err != nil || r.rec.Lost() {

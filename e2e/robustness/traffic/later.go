@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// later are the clients of features that not all releases have. They begin when all servers are of the release of the round, and end before
-// the next one begins.
+// later lists the clients of features that not all releases have. They start when all servers run the release of the round, and end before
+// the next round.
 var later = []struct {
 	since cluster.Release
 	name  string
@@ -32,10 +32,10 @@ var later = []struct {
 	{36, "shards", (*client).shards},
 }
 
-// Upgraded begins the traffic for the release of the round. It is called once, when all servers are of that release.
+// Upgraded starts the traffic for the release of the round. Call it once, when all servers run that release.
 func (t *Traffic) Upgraded() { close(t.upgraded) }
 
-// startLater starts the clients of the release once all servers are of it.
+// startLater waits for Upgraded, and starts the clients of the release.
 func (t *Traffic) startLater(ctx context.Context, start func(n int, name string, f func(*client, context.Context))) {
 	select {
 	case <-ctx.Done():
@@ -49,10 +49,10 @@ func (t *Traffic) startLater(ctx context.Context, start func(n int, name string,
 	}
 }
 
-// object is an object as an answer has it; nil: it is not there.
+// object is a decoded object of an answer; nil if there is none.
 type object map[string]any
 
-// at returns a part of the object; nil: it is not there.
+// at returns the value at a path; nil if there is none.
 func (o object) at(path ...string) any {
 	var part any = map[string]any(o)
 	for _, name := range path {
@@ -62,13 +62,13 @@ func (o object) at(path ...string) any {
 	return part
 }
 
-// text returns a text of the object; "": it is not there.
+// text returns the string at a path; "" if there is none.
 func (o object) text(path ...string) string {
 	text, _ := o.at(path...).(string)
 	return text
 }
 
-// inspect reads an object, which no other client writes, at one of the servers, and records each fault of the answer.
+// inspect reads an object that no other client writes at one of the servers, and records what wrong finds in the answer.
 func (c *client) inspect(ctx context.Context, property, what, path string, wrong func(object) string) {
 	check := &history.Check{Property: property, What: what, Server: c.next(), Call: c.rec.Now()}
 	code, answer, err := c.send(ctx, check.Server, http.MethodGet, path, "", "")
@@ -81,7 +81,7 @@ func (c *client) inspect(ctx context.Context, property, what, path string, wrong
 	c.rec.Add(check)
 }
 
-// there is the error of an object that must be there, going that of one that must be marked for deletion and stay.
+// there returns what is wrong with an object that must exist.
 func there(o object) string {
 	if o == nil {
 		return "it is gone"
@@ -89,6 +89,7 @@ func there(o object) string {
 	return ""
 }
 
+// going returns what is wrong with an object that must exist and be marked for deletion.
 func going(o object) string {
 	if o != nil && o.at("metadata", "deletionTimestamp") == nil {
 		return "it is not marked"
@@ -96,7 +97,7 @@ func going(o object) string {
 	return there(o)
 }
 
-// vanishes waits until an object is gone.
+// vanishes waits until an object no longer exists.
 func (c *client) vanishes(ctx context.Context, path string) bool {
 	return c.persist(ctx, "GET "+path+" until it is gone", func(ctx context.Context, server int) (int, bool) {
 		code, _, err := c.send(ctx, server, http.MethodGet, path, "", "")
@@ -107,7 +108,7 @@ func (c *client) vanishes(ctx context.Context, path string) bool {
 	})
 }
 
-// tidy deletes objects that a turn may have left, also when the traffic has ended.
+// tidy deletes objects that a turn may have left, even after ctx has ended.
 func (c *client) tidy(ctx context.Context, paths ...string) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
 	defer cancel()
@@ -116,7 +117,7 @@ func (c *client) tidy(ctx context.Context, paths ...string) {
 	}
 }
 
-// during repeats something for some time, with rests.
+// during calls do repeatedly for some time, with pauses.
 func (c *client) during(ctx context.Context, long time.Duration, do func(n int)) {
 	for n, began := c.rand.IntN(60), time.Now(); time.Since(began) < long && ctx.Err() == nil; n++ {
 		do(n)

@@ -17,13 +17,13 @@ const (
 	toClimber   = `"subjects":[{"kind":"ServiceAccount","name":"climber","namespace":"` + ruledNamespace + `"}]`
 )
 
-// laterRule is a rule that servers have from a release on.
+// laterRule is a rule that servers enforce from a release on.
 type laterRule struct {
 	since cluster.Release
 	rule
 }
 
-// laterSetup are the objects that these rules are about, in addition to rulesSetup.
+// laterSetup lists the objects that these rules need, in addition to rulesSetup.
 var laterSetup = []struct {
 	since cluster.Release
 	made  [2]string

@@ -172,10 +172,7 @@ func (c *client) happens(ctx context.Context) {
 			return
 		}
 		for n := c.rand.IntN(3); n > 0 && ctx.Err() == nil; n-- {
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Duration(c.rand.IntN(4000)) * time.Millisecond):
-			}
+			sleep(ctx, time.Duration(c.rand.IntN(4000))*time.Millisecond)
 			op.ID, op.Server = c.rec.ID(), c.any()
 			again := op
 			c.do(&again, http.MethodPatch, path+"/"+name, mergePatch, fmt.Sprintf(`{"count":%d}`, 10-n))

@@ -17,11 +17,11 @@ import (
 const (
 	moves          = "moves." + changingGroup
 	migrationGroup = "storagemigration.k8s.io"
-	// moved is how many objects there are: more than a migration reads at once.
+	// moved is the number of objects: more than a migration reads at once.
 	moved = 43
 	// migratedTime bounds a migration, whose controller may have to take the lead from another server first.
 	migratedTime = judge.ReturnTime
-	// goneTime is how long after a migration a server whose write was under way may store the object once more.
+	// goneTime bounds how long after a migration a server may still store an object in the former version, by a write that was in progress.
 	goneTime = 10 * time.Second
 )
 
@@ -29,13 +29,13 @@ const (
 type moving struct {
 	*client
 	version string   // of the API of migrations
-	texts   []string // of the objects, as they were acknowledged
-	open    []string // and as a write without an answer may have left them
+	texts   []string // of the objects, as acknowledged
+	open    []string // that an unanswered write may have stored instead
 }
 
-// migrates has its objects be stored in each of two versions in turn: it changes the definition, has a storage migration rewrite all objects
-// while it writes some, and removes the former version from status.storedVersions. Then none is stored in that version, and all are as they
-// were written.
+// migrates moves its objects between two storage versions: it changes the definition, rewrites all objects by a storage migration while it
+// writes some of them, and removes the former version from status.storedVersions. Then no object may be stored in that version, and each
+// must have what was written last.
 func (c *client) migrates(ctx context.Context) {
 	const version = `"served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"text":{"type":"string"}}}}`
 	body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":%q,"scope":"Cluster","names":{"plural":"moves","kind":"Move","listKind":"MoveList","singular":"move"},
@@ -56,7 +56,7 @@ func (c *client) migrates(ctx context.Context) {
 	}
 }
 
-// served finds the version in which migrations are served, which two releases do not have.
+// served finds the version in which the release serves migrations, and returns false for the releases that have none.
 func (m *moving) served(ctx context.Context) bool {
 	var group struct{ PreferredVersion struct{ Version string } }
 	code, answer, ok := m.must(ctx, m.client, http.MethodGet, "/apis/"+migrationGroup, "", http.StatusOK, http.StatusNotFound)
@@ -67,7 +67,7 @@ func (m *moving) served(ctx context.Context) bool {
 	return true
 }
 
-// migrations returns the path of migrations.
+// migrations returns the path of StorageVersionMigrations.
 func (m *moving) migrations() string {
 	return "/apis/" + migrationGroup + "/" + m.version + "/storageversionmigrations"
 }
@@ -76,7 +76,7 @@ func movesIn(version string) string { return "/apis/" + changingGroup + "/" + ve
 
 func moveName(i int) string { return fmt.Sprintf("move-%d", i) }
 
-// create makes an object, or takes one of an earlier round.
+// create creates an object, or reads the one that an earlier round has left.
 func (m *moving) create(ctx context.Context, i int) bool {
 	text := "text-" + m.rec.ID()
 	code, answer, ok := m.must(ctx, m.client, http.MethodPost, movesIn("v1"), fmt.Sprintf(`{"apiVersion":%q,"kind":"Move","metadata":{"name":%q},"text":%q}`, changingGroup+"/v1", moveName(i), text), http.StatusCreated, http.StatusConflict)
@@ -95,7 +95,7 @@ func moveText(answer []byte) string {
 	return o.Text
 }
 
-// write changes some objects, each at most once for as long as it has no answer.
+// write changes some objects, but none with an unanswered write.
 func (m *moving) write(ctx context.Context, n int) {
 	for range n {
 		i := m.rand.IntN(moved)
@@ -136,7 +136,7 @@ func (d *definitionState) stored() string {
 	return ""
 }
 
-// migrate is one turn.
+// migrate moves the objects to the other version.
 func (m *moving) migrate(ctx context.Context, turn int) bool {
 	path := definitions + "/" + moves
 	var was, now definitionState
@@ -160,7 +160,7 @@ func (m *moving) migrate(ctx context.Context, turn int) bool {
 		}
 	}
 	m.rec.Add(check)
-	if i := slices.IndexFunc(now.Spec.Versions, func(v definitionVersion) bool { return v.Name == from }); i >= 0 { // objects are stored in it
+	if i := slices.IndexFunc(now.Spec.Versions, func(v definitionVersion) bool { return v.Name == from }); i >= 0 {
 		m.rule(ctx, &rule{what: "a definition without a version in which objects are stored", method: http.MethodPatch, path: path + "?dryRun=All", contentType: jsonPatch, body: fmt.Sprintf(`[{"op":"remove","path":"/spec/versions/%d"}]`, i), code: http.StatusUnprocessableEntity})
 	}
 	m.write(ctx, 5)
@@ -173,7 +173,7 @@ func (m *moving) migrate(ctx context.Context, turn int) bool {
 	return ok
 }
 
-// run makes a migration, and waits for it while it writes objects.
+// run starts a migration, and writes objects until it has ended.
 func (m *moving) run(ctx context.Context, name, to string) bool {
 	body := fmt.Sprintf(`{"apiVersion":"%s/%s","kind":"StorageVersionMigration","metadata":{"name":%q},"spec":{"resource":{"group":%q,"version":%q,"resource":"moves"}}}`, migrationGroup, m.version, name, changingGroup, to)
 	if !m.made(ctx, m.client, [2]string{m.migrations(), body}) {
@@ -214,7 +214,7 @@ func (m *moving) run(ctx context.Context, name, to string) bool {
 	return due.Came != 0
 }
 
-// left looks for objects that are stored in the former version.
+// left waits until no object is stored in the former version.
 func (m *moving) left(ctx context.Context, from string) {
 	due := &history.Due{Property: "migrations", What: "the end of all objects of " + moves + " that are stored in " + from, Server: m.answered, Within: goneTime, Cause: m.rec.Now()}
 	for ctx.Err() == nil && !m.rec.Lost() && due.Came == 0 && due.Until-due.Cause < 6*goneTime {
@@ -231,7 +231,7 @@ func (m *moving) left(ctx context.Context, from string) {
 	}
 }
 
-// lost reads all objects, each of which must have what was written to it.
+// lost reads all objects, and checks that each has what was written to it last.
 func (m *moving) lost(ctx context.Context) {
 	server, call := m.any(), m.rec.Now()
 	code, answer, err := m.send(ctx, server, http.MethodGet, movesIn("v2"), "", "")

@@ -8,8 +8,7 @@ import (
 	"net/http"
 )
 
-// mutations has a policy change ConfigMaps, by the expression of its conditions, its mutation, its parameters and its binding. What it
-// does not mean stays as it is.
+// mutations checks that a mutating policy changes ConfigMaps as its conditions, mutation, parameters and binding say, and no other ones.
 func (c *client) mutations(ctx context.Context) {
 	const (
 		name      = "mutating"

@@ -16,20 +16,20 @@ const (
 	serviceCIDRs = "/apis/networking.k8s.io/v1/servicecidrs"
 	ipAddresses  = "/apis/networking.k8s.io/v1/ipaddresses"
 
-	// keptNetwork is for how long a network that is deleted stays in use: longer than networkGrace, for which one that is not in use
-	// keeps its finalizer.
+	// keptNetwork is how long a deleted network stays in use: longer than networkGrace, for which the controller keeps the finalizer of
+	// a network that is not in use.
 	keptNetwork  = 13 * time.Second
 	networkGrace = 10 * time.Second
 )
 
-// networks makes networks of Service addresses, takes an address of each, and deletes the network, which stays as long as the address
-// is taken, but gives no more.
+// networks creates ServiceCIDRs, uses an address of each, and deletes the ServiceCIDR, which must stay as long as the address is in use,
+// but must not provide further addresses.
 func (c *client) networks(ctx context.Context) {
 	for turn := 0; ctx.Err() == nil && c.network(ctx, turn); turn++ {
 	}
 }
 
-// network is one turn of networks.
+// network does that with one ServiceCIDR.
 func (c *client) network(ctx context.Context, turn int) bool {
 	name, number := fmt.Sprintf("network-r%d-%d", c.round, turn), 64*c.round+turn
 	address := func(i int) string { return fmt.Sprintf("10.97.%d.%d", number/16%256, number%16*16+i) }
@@ -83,7 +83,7 @@ func (c *client) network(ctx context.Context, turn int) bool {
 	if !c.unmade(ctx, c, taker) {
 		return false
 	}
-	if c.silent != silent { // what was deleted may be made again
+	if c.silent != silent { // an unanswered request may create again what was deleted
 		return true
 	}
 	for range c.c.Len() {
@@ -94,13 +94,13 @@ func (c *client) network(ctx context.Context, turn int) bool {
 			return ""
 		})
 	}
-	if age := time.Since(marked); age < networkGrace || age > time.Hour { // marked by a clock that was set
+	if age := time.Since(marked); age < networkGrace || age > time.Hour { // too recent, or by a clock that was changed
 		return true
 	}
 	return c.vanishes(ctx, path)
 }
 
-// networkReady waits until a controller has found a network.
+// networkReady waits until the controller has marked a ServiceCIDR as ready.
 func (c *client) networkReady(ctx context.Context, path string) bool {
 	return c.persist(ctx, "GET "+path+" until it is ready", func(ctx context.Context, server int) (int, bool) {
 		code, answer, err := c.send(ctx, server, http.MethodGet, path, "", "")
@@ -120,7 +120,7 @@ func (c *client) networkReady(ctx context.Context, path string) bool {
 	})
 }
 
-// takes makes a Service with an address of its choice. A refusal may be for an earlier attempt that had no answer.
+// takes creates a Service with a given address. A refusal may be due to an earlier, unanswered attempt.
 func (c *client) takes(ctx context.Context, services, name, body string) bool {
 	return c.persist(ctx, "POST "+services+" "+body, func(ctx context.Context, server int) (int, bool) {
 		code, _, err := c.send(ctx, server, http.MethodPost, services, plainJSON, body)

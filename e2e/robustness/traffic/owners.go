@@ -68,10 +68,7 @@ func (c *client) owners(ctx context.Context) {
 		if !c.disown(ctx, second, policy, going) || !c.collected(ctx, second, going) || !c.absent(ctx, second.path(), second.path(), second.deleted) {
 			continue
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(collectorTime): // in which the others go if the collector is wrong
-		}
+		sleep(ctx, collectorTime) // in which the others go if the collector is wrong
 		for _, l := range second.dependents[going:] {
 			l.Until, l.Why = c.rec.Now(), "its client deletes it"
 			c.must(ctx, c, http.MethodDelete, owned+"/"+l.Key.Name, "", http.StatusOK, http.StatusNotFound)

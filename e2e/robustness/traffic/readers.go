@@ -122,10 +122,7 @@ func (c *client) listPages(ctx context.Context, l *history.List, path string, q 
 		}
 		q = nextQuery(l, more)
 		if c.rest(ctx); c.rand.IntN(longRest) == 0 { // so that more is written, and compacted, meanwhile
-			select {
-			case <-ctx.Done():
-			case <-time.After(3 * time.Second):
-			}
+			sleep(ctx, 3*time.Second)
 		}
 	}
 	if len(l.Pages) > 0 {

@@ -11,17 +11,17 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// relays writes an object at one server after the other, each time by a patch that tests what the last one has written: no server may
-// refuse it, as it was acknowledged. A patch without an answer leaves two values possible.
+// relays patches an object at one server after the other. Each patch tests the value that the patch before has written, so no server may
+// refuse it. An unanswered patch ends the turn, because the object may have either value.
 func (c *client) relays(ctx context.Context) {
 	for turn := 0; ctx.Err() == nil && !c.rec.Lost(); turn++ {
 		c.relay(ctx, fmt.Sprintf("%s-r%d-%d", c.name, c.round, turn))
 	}
 }
 
-// relay is relays with one object, until it is not known what that has.
+// relay does that with one object, until its value is unknown.
 func (c *client) relay(ctx context.Context, name string) {
-	value, path := c.rec.ID(), configMaps.path(fleetNamespace, "") // in which the judge does not look for the writes of configmaps
+	value, path := c.rec.ID(), configMaps.path(fleetNamespace, "") // where the judge does not expect ConfigMaps
 	if _, _, ok := c.must(ctx, c, http.MethodPost, path, fmt.Sprintf(`{"metadata":{"name":%q},"data":{"v":%q}}`, name, value), http.StatusCreated, http.StatusConflict); !ok {
 		return
 	}

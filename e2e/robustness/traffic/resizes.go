@@ -11,10 +11,10 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// resizedSteps is how many requests each Pod gets that resizes has.
+// resizedSteps is the number of requests about each Pod of resizes.
 const resizedSteps = 12
 
-// sized is what a resize may change of a Pod, and what it must not.
+// sized has the fields of a Pod that a resize changes, and some that it must not change.
 type sized struct {
 	cpu, image, stolen, version string
 	generation                  float64
@@ -30,13 +30,13 @@ func sizeOf(o object) sized {
 	return s
 }
 
-// resizes has Pods that only it writes, and gives their containers more or less of the processor. Nothing else of a Pod changes by that.
+// resizes resizes Pods of its own: it changes how much of the processor their containers request. Nothing else of a Pod may change.
 func (c *client) resizes(ctx context.Context) {
 	for ctx.Err() == nil && c.resized(ctx, "resized-"+c.rec.ID()) {
 	}
 }
 
-// resized is the life of one Pod.
+// resized creates a Pod, resizes it some times, and deletes it.
 func (c *client) resized(ctx context.Context, name string) bool {
 	path := narrow + "/pods/" + name
 	defer c.tidy(ctx, path+"?gracePeriodSeconds=0")
@@ -53,7 +53,7 @@ func (c *client) resized(ctx context.Context, name string) bool {
 		c.rest(ctx)
 		next := was
 		switch way := c.rand.IntN(6); way {
-		case 0, 1: // the other fields must have no effect
+		case 0, 1: // the other fields of the body must have no effect
 			next.cpu, next.generation = fmt.Sprintf("%dm", 101+(c.rand.IntN(800)/10*10)+n%10), was.generation+1
 			if next.cpu == was.cpu {
 				continue
@@ -74,7 +74,7 @@ func (c *client) resized(ctx context.Context, name string) bool {
 			c.inspect(ctx, "reads", "the Pod "+name, path, func(o object) string { return was.differs(o) })
 			continue
 		}
-		if !ok { // nobody knows what it is now
+		if !ok { // its state is unknown
 			return ctx.Err() == nil
 		}
 		if next.version != was.version {
@@ -85,13 +85,13 @@ func (c *client) resized(ctx context.Context, name string) bool {
 	return true
 }
 
-// resizeBody changes the size, and tries to change more.
+// resizeBody returns a patch of the size that also tries to change other fields.
 func resizeBody(metadata, cpu string) string {
 	return fmt.Sprintf(`{"metadata":{%s"labels":{"stolen":"yes"}},"spec":{"containers":[{"name":"c","image":"stolen","resources":{"requests":{"cpu":%q}}}]}}`, metadata, cpu)
 }
 
-// resize sends a patch, after which the Pod must be as next says, and puts its new version there. It returns whether the Pod is as next
-// says then: a refused patch leaves it as it was.
+// resize sends a patch after which the Pod must equal next, and sets the version in next. After a refused patch it sets next to was. It
+// returns false if the Pod is in another state, or in an unknown one.
 func (c *client) resize(ctx context.Context, path, body, what string, was sized, next *sized) bool {
 	check := &history.Check{Property: "writes", What: what + " of " + path, Server: c.next(), Call: c.rec.Now()}
 	code, answer, err := c.send(ctx, check.Server, http.MethodPatch, path, strategicPatch, body)
@@ -117,7 +117,7 @@ func (c *client) resize(ctx context.Context, path, body, what string, was sized,
 	return check.Wrong == ""
 }
 
-// differs describes how a Pod differs from what it must be.
+// differs describes how a Pod differs from s; "" if it does not.
 func (s sized) differs(o object) string {
 	if got := sizeOf(o); o != nil && got != s {
 		return fmt.Sprintf("it is %+v, and must be %+v", got, s)

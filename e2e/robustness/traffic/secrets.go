@@ -19,10 +19,10 @@ import (
 const (
 	sealedNamespace = "sealed"
 	sealedPath      = "/api/v1/namespaces/" + sealedNamespace + "/secrets"
-	// sealedMark begins the content of each Secret of the namespace. No file has it in the clear. Its length is a multiple of three, so
-	// that its base64 form begins that of the content.
+	// sealedMark begins the content of each Secret of the namespace. No file may contain it in plain text. Its length is a multiple of
+	// three, so that the base64 form of the content begins with that of the mark.
 	sealedMark  = "the-sealed-rowlock-text:"
-	someSecrets = 3 // of a client
+	someSecrets = 3 // that a client writes
 )
 
 // sealedText returns the content of a Secret in base64.
@@ -33,19 +33,19 @@ type sealed struct {
 	key     history.Key
 	version uint64   // 0: there is none
 	text    string   // of that version
-	open    []string // what writes without an answer may have made of it
-	sent    []string // all that was written
+	open    []string // texts that unanswered writes may have stored
+	sent    []string // all texts that were written
 	past    []sealedPast
 }
 
-// sealedPast is an earlier version.
+// sealedPast is an earlier version of a Secret.
 type sealedPast struct {
-	at      time.Duration // when the write of it was acknowledged
+	at      time.Duration // when its write was acknowledged
 	version uint64
 	text    string
 }
 
-// secrets writes Secrets, and reads them as they are and as they were, at all servers.
+// secrets writes Secrets, and reads their present and past versions at all servers.
 func (c *client) secrets(ctx context.Context) {
 	var all []*sealed
 	for i := range someSecrets {
@@ -76,7 +76,7 @@ func (c *client) secrets(ctx context.Context) {
 	}
 }
 
-// body returns the Secret with a text at the version that it must have.
+// body returns the Secret with a text, and with the resource version that the write expects.
 func (s *sealed) body(text string) string {
 	version := ""
 	if s.version != 0 {
@@ -85,7 +85,7 @@ func (s *sealed) body(text string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q%s},"data":{"text":%q}}`, s.key.Name, version, text)
 }
 
-// seal writes a Secret. A write without an answer leaves two contents possible, until a conflict or another write decides.
+// seal writes a Secret. After an unanswered write the Secret may have either content, until a conflict or another write shows which.
 func (c *client) seal(ctx context.Context, s *sealed) {
 	text := sealedText(c.rec.ID())
 	s.sent = append(s.sent, text)
@@ -111,12 +111,12 @@ func (c *client) seal(ctx context.Context, s *sealed) {
 		}
 	case history.Unknown:
 		s.open = append(s.open, text)
-	case history.Exists, history.Conflict: // one of those without an answer came first
+	case history.Exists, history.Conflict: // an unanswered write was stored
 		c.learn(ctx, s)
 	}
 }
 
-// learn reads which of the contents that a Secret may have it has.
+// learn reads a Secret that may have one of several contents.
 func (c *client) learn(ctx context.Context, s *sealed) {
 	server, call := c.any(), c.rec.Now()
 	code, answer, err := c.send(ctx, server, http.MethodGet, sealedPath+"/"+s.key.Name, "", "")
@@ -137,7 +137,7 @@ func textOf(answer []byte) string {
 	return o.Data.Text
 }
 
-// shows records that a Secret was read with a content, which must be one of some.
+// shows records whether a Secret was read with one of the contents that it may have.
 func (c *client) shows(s *sealed, server int, call time.Duration, what, text string, wanted []string) bool {
 	check := &history.Check{Property: "encryption", What: fmt.Sprintf("%s of %s", what, s.key), Server: server, Call: call, Return: c.rec.Now(), Wrong: "it shows another content than was written"}
 	for _, w := range wanted {
@@ -155,7 +155,7 @@ func (c *client) shows(s *sealed, server int, call time.Duration, what, text str
 	return check.Wrong == ""
 }
 
-// unread records that a server cannot decrypt a Secret, whose key every server has.
+// unread reports and records that a server cannot decrypt a Secret, although it has the key.
 func (c *client) unread(s *sealed, server int, call time.Duration, what string, code int, answer []byte, err error) bool {
 	undecrypted := func(text string) bool { return strings.Contains(string(answer), text) }
 	if err != nil || code != http.StatusInternalServerError || !slices.ContainsFunc([]string{"decrypt", "transform", "no matching prefix", "failed to read one or more"}, undecrypted) {
@@ -165,7 +165,7 @@ func (c *client) unread(s *sealed, server int, call time.Duration, what string, 
 	return true
 }
 
-// sealAgain writes a Secret as it is, which encrypts it again if its key is not the first one.
+// sealAgain writes a Secret without a change. The server encrypts it again if its key is no longer the first one.
 func (c *client) sealAgain(ctx context.Context, s *sealed) {
 	server, call := c.any(), c.rec.Now()
 	code, answer, err := c.send(ctx, server, http.MethodPut, sealedPath+"/"+s.key.Name, plainJSON, s.body(s.text))
@@ -178,7 +178,7 @@ func (c *client) sealAgain(ctx context.Context, s *sealed) {
 	}
 }
 
-// unseal reads a Secret: alone, or in a list.
+// unseal reads a Secret by a get or a list.
 func (c *client) unseal(ctx context.Context, s *sealed) {
 	server, call := c.any(), c.rec.Now()
 	path, what := sealedPath+"/"+s.key.Name, "a read"
@@ -207,7 +207,7 @@ func textOfList(answer []byte) string {
 	return l.Items[0].Data.Text
 }
 
-// unsealPast reads a Secret as it was, from the table, or has a watch show what was written since.
+// unsealPast reads a past version of a Secret by an exact list, or what was written since by a watch.
 func (c *client) unsealPast(ctx context.Context, s *sealed) {
 	if len(s.past) == 0 {
 		return

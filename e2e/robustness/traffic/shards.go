@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// shards lists objects in two parts, by the hashes of their UIDs, and as a whole, of one revision and at any server. The parts have each object
-// of the whole once.
+// shards lists objects as two shards, by the hashes of their UIDs, and as a whole, at one revision and from any server. The shards together
+// must have each object of the whole once.
 func (c *client) shards(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.rest(ctx)
@@ -46,7 +46,7 @@ func (c *client) shards(ctx context.Context) {
 	}
 }
 
-// names returns the names of a list in order, and its version. False: the server did not answer it, or no longer has the version.
+// names returns the sorted names of a list, and its version; false if the server did not answer, or no longer has the version.
 func (c *client) names(ctx context.Context, server int, path string) (names []string, version string, ok bool) {
 	var list struct {
 		Metadata struct{ ResourceVersion string }

@@ -29,10 +29,7 @@ func (c *client) try(ctx context.Context, admin *client, s *subject, long time.D
 			c.asked(ctx, admin, s)
 		}
 		c.forbidden(ctx, s, i)
-		select {
-		case <-ctx.Done():
-		case <-time.After(c.pace):
-		}
+		sleep(ctx, c.pace)
 	}
 }
 

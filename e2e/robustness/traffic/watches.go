@@ -254,10 +254,7 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 			return
 		}
 		if w.slow && w.final.Load() == 0 && w.rand.IntN(25) == 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Duration(w.rand.IntN(2500)) * time.Millisecond):
-			}
+			sleep(ctx, time.Duration(w.rand.IntN(2500))*time.Millisecond)
 		}
 	}
 }
