@@ -238,12 +238,10 @@ const patience = 2 * time.Minute
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	start := time.Now()
-	for !holds() {
+	for ; !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(start) > patience {
-			t.Errorf("%s: not within %s", what, patience)
-			return
+			t.Fatalf("%s: not within %s", what, patience)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	if took := time.Since(start); took > time.Second {
 		t.Logf("%s: after %s", what, took)

@@ -203,12 +203,12 @@ func TestBackupSurvivesKills(t *testing.T) {
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.run(ctx, server, round) }()
 				time.Sleep(2 * time.Second)
-				waitUntil(t, "each writer has written", func() bool { return s.answered() >= stormWriters*(round+1) })
+				eventually(t, "each writer has written", func() bool { return s.answered() >= stormWriters*(round+1) })
 				time.Sleep(clocksDiffer)
 				second = time.Now()
 				time.Sleep(time.Second + 137*time.Millisecond)
 				for _, dir := range []string{inside, outside} {
-					waitUntil(t, "what was answered by then is in "+filepath.Base(dir), func() bool { return heldBy(t, dir).After(second) })
+					eventually(t, "what was answered by then is in "+filepath.Base(dir), func() bool { return heldBy(t, dir).After(second) })
 				}
 				for _, dir := range []string{inside, outside} {
 					held[dir] = heldBy(t, dir)

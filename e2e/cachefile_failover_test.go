@@ -13,14 +13,7 @@ import (
 func TestCacheFileThroughFailover(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	primary := startPostgres(t)
-	database := databaseOf(newDatabase(t, primary))
-	standby, err := primary.Standby(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Stop)
-	store := fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", primary.Port, standby.Port, database)
+	primary, standby, _, store := startStandby(t)
 	through := startCached(t, store, "")
 	through.before()
 	stopped := startCached(t, store, "")
@@ -33,7 +26,7 @@ func TestCacheFileThroughFailover(t *testing.T) {
 	}
 	through.lost()
 	later := through.head()
-	waitUntil(t, "the other server has the change", func() bool { return stopped.head() >= later })
+	eventually(t, "the other server has the change", func() bool { return stopped.head() >= later })
 	stopped.stop()
 	primary.Crash()
 	if err := standby.Promote(ctx); err != nil {
@@ -68,7 +61,7 @@ func TestCacheFileOfALaterDatabase(t *testing.T) {
 	runBinary(t, "store", "backup", backup, "--store", store)
 	c.stop()
 	for _, state := range []string{"first", "second"} {
-		waitUntil(t, "nobody is connected", func() bool { return sessions(t, admin, name) == 0 })
+		eventually(t, "nobody is connected", func() bool { return sessions(t, admin, name) == 0 })
 		execSQL(t, admin, fmt.Sprintf("CREATE DATABASE %s_%s TEMPLATE %s", name, state, name))
 	}
 	goBack := func(to string) {

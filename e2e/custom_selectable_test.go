@@ -181,7 +181,7 @@ func selectDefaulted(t *testing.T, a *api) {
 	}
 	patch := `[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema","value":` + fmt.Sprintf(schema, `,"default":"red"`) + `}]`
 	want(t, a, http.StatusOK, http.MethodPatch, definitionsPath+"/cups.later.example.com", "application/json-patch+json", patch)
-	until(t, "cups are red", func() bool { return len(listed(t, a, cups+"?fieldSelector=color%3Dred")) == 2 })
+	eventually(t, "cups are red", func() bool { return len(listed(t, a, cups+"?fieldSelector=color%3Dred")) == 2 })
 	list := struct {
 		metav1.ListMeta `json:"metadata"`
 	}{}

@@ -79,19 +79,9 @@ func defined(t *testing.T, a *api, crd *apiextensionsv1.CustomResourceDefinition
 		t.Fatal(err)
 	}
 	want(t, a, http.StatusCreated, http.MethodPost, definitionsPath, "application/json", string(body))
-	until(t, crd.Name+" is established", func() bool {
+	eventually(t, crd.Name+" is established", func() bool {
 		return strings.Contains(string(want(t, a, http.StatusOK, http.MethodGet, definitionsPath+"/"+crd.Name, "", "")), "InitialNamesAccepted")
 	})
-}
-
-// until asks again and again, for a minute at most.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }
 
 func definition(group, plural, kind string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
@@ -149,13 +139,13 @@ func customInformer(t *testing.T, client dynamic.Interface) {
 	if _, err := in.Create(ctx, bird, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a new bird is seen", func() bool { return color("robin") == "red" })
+	eventually(t, "a new bird is seen", func() bool { return color("robin") == "red" })
 	// The watch ends as the definition changes; the informer goes on.
 	patch := []byte(`{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"color":{"type":"string"},"song":{"type":"string","default":"la"}}}}}}}]}}`)
 	if _, err := definitions.Patch(ctx, "birds.informed.example.com", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the new schema fills in defaults", func() bool {
+	eventually(t, "the new schema fills in defaults", func() bool {
 		obj, err := in.Get(ctx, "robin", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -166,11 +156,11 @@ func customInformer(t *testing.T, client dynamic.Interface) {
 	if _, err := in.Patch(ctx, "robin", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a change is seen", func() bool { return color("robin") == "blue" })
+	eventually(t, "a change is seen", func() bool { return color("robin") == "blue" })
 	if err := definitions.Delete(ctx, "birds.informed.example.com", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "birds go with their definition", func() bool { return len(store.ListKeys()) == 0 })
+	eventually(t, "birds go with their definition", func() bool { return len(store.ListKeys()) == 0 })
 }
 
 // customConversion reads and writes objects in versions that a webhook converts.
@@ -275,7 +265,7 @@ func TestCustomResourcesOfTwoServers(t *testing.T) {
 		want(t, a[i%2], http.StatusOK, http.MethodGet, path+"/flint", "", "")
 	}
 	want(t, a[0], http.StatusOK, http.MethodDelete, definitionsPath+"/stones.g0.example.com", "", "")
-	until(t, "a definition is gone at the other server", func() bool {
+	eventually(t, "a definition is gone at the other server", func() bool {
 		code, _, err := a[1].do(t.Context(), http.MethodGet, "/apis/g0.example.com/v1/namespaces/default/stones", "", "")
 		return err == nil && code == http.StatusNotFound
 	})

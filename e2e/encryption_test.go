@@ -192,16 +192,7 @@ func (l *secretLoad) more(t testing.TB, n int) {
 		return l.acks
 	}
 	from := acks()
-	waitUntil(t, "writes go on", func() bool { return acks() >= from+n })
-}
-
-func waitUntil(t testing.TB, what string, fn func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !fn(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
+	eventually(t, "writes go on", func() bool { return acks() >= from+n })
 }
 
 // check reads everything back: each secret is the last acknowledged one, or a later write.
@@ -315,7 +306,7 @@ func TestEncryptionRotation(t *testing.T) {
 					s, a = again, newAPI(t, again)
 					load.use(a)
 				} else {
-					waitUntil(t, "the file is taken up", func() bool {
+					eventually(t, "the file is taken up", func() bool {
 						return strings.Count(s.Log(), "the encryption configuration has changed and is in use") > i/2-strings.Count(logs, "the encryption configuration has changed and is in use")
 					})
 				}
@@ -447,7 +438,7 @@ func TestEncryptionTwoServers(t *testing.T) {
 		t.Errorf("readyz says %s", v)
 	}
 	old.write(t, gcmKey, cbcKey)
-	waitUntil(t, "the key comes", func() bool {
+	eventually(t, "the key comes", func() bool {
 		code, _, err := b.do(t.Context(), http.MethodGet, secretsPath, "", "")
 		return err == nil && code == http.StatusOK
 	})

@@ -125,7 +125,7 @@ func TestPreconditionsBehind(t *testing.T) {
 	want(t, a[1], 200, http.MethodPut, configMaps+"/a", "application/json", object("3"))
 	// The same for objects that name a recreated pod, or service account.
 	const pods, accounts = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/serviceaccounts"
-	until(t, "the account of pods", func() bool {
+	eventually(t, "the account of pods", func() bool {
 		code, _, err := a[0].do(t.Context(), http.MethodGet, accounts+"/default", "", "")
 		return err == nil && code == 200
 	})

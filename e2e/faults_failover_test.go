@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,14 +18,7 @@ import (
 func TestFailover(t *testing.T) {
 	t.Parallel() // it mostly waits
 	ctx := t.Context()
-	primary := startPostgres(t)
-	database := databaseOf(newDatabase(t, primary))
-	standby, err := primary.Standby(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Stop)
-	url := fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", primary.Port, standby.Port, database)
+	primary, standby, _, url := startStandby(t)
 	c := startCluster(t, url, 2)
 	l := startLoad(c, 6)
 	time.Sleep(500 * time.Millisecond)
@@ -54,14 +46,7 @@ func TestFailover(t *testing.T) {
 // connections, which its system goes on to accept. Writes go on after the standby has taken over.
 func TestFailoverFromAHostThatHangs(t *testing.T) {
 	t.Parallel() // it mostly waits
-	primary := startPostgres(t)
-	database := databaseOf(newDatabase(t, primary))
-	standby, err := primary.Standby(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Stop)
-	url := fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", primary.Port, standby.Port, database)
+	primary, standby, database, url := startStandby(t)
 	c := startCluster(t, url, 2)
 	l := startLoad(c, 6)
 	time.Sleep(500 * time.Millisecond)

@@ -27,6 +27,19 @@ func startPostgres(t testing.TB) *pgtest.Server {
 	return pg
 }
 
+// startStandby starts PostgreSQL with a standby, and makes a database in it. The URL names both servers.
+func startStandby(t testing.TB) (primary, standby *pgtest.Server, database, url string) {
+	t.Helper()
+	primary = startPostgres(t)
+	database = databaseOf(newDatabase(t, primary))
+	standby, err := primary.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.Stop)
+	return primary, standby, database, fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", primary.Port, standby.Port, database)
+}
+
 var common struct {
 	once sync.Once
 	pg   *pgtest.Server

@@ -113,7 +113,7 @@ func (s *twoServers) agree(what string) {
 	var rows []string
 	served := make([][]string, len(s.a))
 	has := make([][]string, len(s.a))
-	waitUntil(s.t, what, func() bool {
+	eventually(s.t, what, func() bool {
 		if s.t.Failed() {
 			s.t.FailNow()
 		}
@@ -160,7 +160,7 @@ func (s *twoServers) agree(what string) {
 func (s *twoServers) wrote(i int, name, value string) int64 {
 	s.t.Helper()
 	var m configMap
-	waitUntil(s.t, "a write of "+name, func() bool {
+	eventually(s.t, "a write of "+name, func() bool {
 		code, body, err := s.a[i].do(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"`+name+`"},"data":{"v":"`+value+`"}}`)
 		if err == nil && code != http.StatusCreated && code != http.StatusServiceUnavailable && code != http.StatusGatewayTimeout {
 			s.t.Fatalf("creating %s gives %d %s", name, code, body)
@@ -206,14 +206,8 @@ func (s *twoServers) wantWentBack(times int) {
 func TestDatabaseGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	primary := startPostgres(t)
-	database := databaseOf(newDatabase(t, primary))
-	standby, err := primary.Standby(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Stop)
-	c := startCluster(t, fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", primary.Port, standby.Port, database), 2)
+	primary, standby, database, url := startStandby(t)
+	c := startCluster(t, url, 2)
 	s := &twoServers{t: t, direct: primary.URL(database), a: clients(t, c)}
 	for _, a := range s.a {
 		s.clients = append(s.clients, reflect(t, a))
@@ -283,7 +277,7 @@ func TestDatabaseGoesBack(t *testing.T) {
 		s.wrote(n%2, fmt.Sprint("after", n), "after")
 	}
 	s.agree("with the old primary there again")
-	waitUntil(t, "both servers say that another database takes writes", func() bool {
+	eventually(t, "both servers say that another database takes writes", func() bool {
 		for _, a := range s.a {
 			text := want(t, a, 200, http.MethodGet, "/metrics", "", "")
 			if n, _ := valueOf(text, "rowlock_store_refused_databases_total"); n == 0 {

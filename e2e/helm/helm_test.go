@@ -41,8 +41,7 @@ var (
 // programs are the paths of Helm 3 and Helm 4.
 var programs = map[string]string{}
 
-// TestMain builds rowlock by its own go.mod, and both releases of Helm by this module's; ROWLOCK_BINARY, ROWLOCK_HELM_V3
-// and ROWLOCK_HELM_V4 name programs that are ready.
+// TestMain builds both releases of Helm; ROWLOCK_HELM_V3 and ROWLOCK_HELM_V4 name programs that are ready.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -52,28 +51,21 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := func(where, name, what string) (string, error) {
+	build := func(name, what string) (string, error) {
 		path := filepath.Join(dir, name)
 		cmd := exec.Command("go", "build", "-o", path, what)
-		cmd.Dir, cmd.Env = where, append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building %s: %w\n%s", what, err, out)
 		}
 		return path, nil
 	}
-	if os.Getenv("ROWLOCK_BINARY") == "" {
-		path, err := build(filepath.Join("..", ".."), "rowlock", "./cmd/rowlock")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		os.Setenv("ROWLOCK_BINARY", path)
-	}
+	defer harness.Cleanup()
 	for _, major := range []string{"v3", "v4"} {
 		if programs[major] = os.Getenv("ROWLOCK_HELM_" + strings.ToUpper(major)); programs[major] != "" {
 			continue
 		}
-		if programs[major], err = build(".", "helm-"+major, "helm.sh/helm/"+major+"/cmd/helm"); err != nil {
+		if programs[major], err = build("helm-"+major, "helm.sh/helm/"+major+"/cmd/helm"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

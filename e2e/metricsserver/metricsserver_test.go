@@ -23,28 +23,10 @@ import (
 // patience bounds how long a busy machine may take for one step.
 const patience = 3 * time.Minute
 
-// TestMain builds rowlock by its own go.mod: this module's would bring other libraries.
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv("ROWLOCK_BINARY") != "" {
-		return m.Run()
-	}
-	dir, err := os.MkdirTemp("", "rowlock-long-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "rowlock")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/rowlock")
-	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building rowlock: %v\n%s", err, out)
-		return 1
-	}
-	os.Setenv("ROWLOCK_BINARY", path)
-	return m.Run()
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.Cleanup()
+	os.Exit(code)
 }
 
 // bed is a cluster with metrics-server in it.

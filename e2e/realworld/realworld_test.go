@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,28 +45,10 @@ var modules = []string{
 // mostSamples bounds the samples of one kind: some modules have thousands of test cases.
 const mostSamples = 40
 
-// TestMain builds rowlock unless it is built.
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv("ROWLOCK_BINARY") != "" {
-		return m.Run()
-	}
-	dir, err := os.MkdirTemp("", "rowlock-long-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "rowlock")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/rowlock")
-	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building rowlock: %v\n%s", err, out)
-		return 1
-	}
-	os.Setenv("ROWLOCK_BINARY", path)
-	return m.Run()
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.Cleanup()
+	os.Exit(code)
 }
 
 // object is any object.
@@ -132,7 +115,7 @@ func TestRealWorld(t *testing.T) {
 			k.samples = append(k.samples, o)
 		}
 	}
-	for _, name := range sortedKeys(w.kinds) {
+	for _, name := range slices.Sorted(maps.Keys(w.kinds)) {
 		w.try(w.kinds[name])
 	}
 	f := w.figures
@@ -331,13 +314,4 @@ func (w *world) unchanged(k *kind, version string, there []object) {
 	if out, err := w.kubectl.Try(string(data), "diff", "--server-side", "--force-conflicts", "--field-manager=again", "-n", "default", "-f", "-"); err != nil {
 		w.Errorf("kubectl diff of %s %s: %v %.2000s", k.name, version, err, out)
 	}
-}
-
-func sortedKeys(kinds map[string]*kind) []string {
-	var names []string
-	for name := range kinds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
