@@ -162,6 +162,32 @@ func CheckJSON(data []byte, t reflect.Type) error {
 	return nil
 }
 
+// CheckAny looks at JSON of which a decoder makes quantities that does not distinguish the case of names: no string or number in
+// it may have the form of a quantity that does not fit. The error is an *Error; syntax errors are left to the decoder.
+func CheckAny(data []byte) error {
+	if !Suspect(data) {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return nil
+		}
+		text := ""
+		switch v := token.(type) {
+		case string:
+			text = v
+		case json.Number:
+			text = v.String()
+		}
+		if !Fits(text) && text[0]|0x20 != 'e' && strings.Trim(text, "0123456789.+-eE") == "" {
+			return &Error{}
+		}
+	}
+}
+
 const maxDepth = 10000 // that of the decoders
 
 var errDepth = errors.New("exceeded max depth")

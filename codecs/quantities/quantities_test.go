@@ -37,6 +37,18 @@ func TestFits(t *testing.T) {
 	}
 }
 
+// TestCheckAny: whatever the case of names, no string or number of JSON has the form of a quantity with a long exponent.
+func TestCheckAny(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"a":"1e5","b":[1,"x12345","node12345","e123456"]}`: true, `{"a":"1e12345m"}`: true, `{"a":`: true, ``: true,
+		`{"A":["1e-10000000"]}`: false, `{"a":1E+99999}`: false, `"` + bomb + `"`: false, `{"a":{"b":"\u0031e-10000000"}}`: false, `["` + strings.Repeat("9", 1025) + `"]`: false,
+	} {
+		if err := quantities.CheckAny([]byte(text)); (err == nil) != want {
+			t.Errorf("%.60s: %v", text, err)
+		}
+	}
+}
+
 // quickly fails if fn takes as long as a quantity that is computed.
 func quickly(t *testing.T, fn func()) {
 	t.Helper()

@@ -9,7 +9,9 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
+	"github.com/rowlock/rowlock/codecs/quantities"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
 )
@@ -56,11 +58,14 @@ type Conversion struct{ now bool } // as in releases after 1.32
 func ConversionFor(on kinds.Feature) Conversion { return Conversion{on.Has(release.KindRules133)} }
 
 // ToV2 converts a v1 object to the stored version. An annotation that cannot be
-// read is dropped, as other servers do.
+// read is dropped, as other servers do. Annotations that are too long for any object are an error.
 func (c Conversion) ToV2(obj kinds.Object) (kinds.Object, error) {
 	in, ok := obj.(*autoscalingv1.HorizontalPodAutoscaler)
 	if !ok {
 		return nil, fmt.Errorf("converting %T to autoscaling/v2", obj)
+	}
+	if err := checkAnnotations(in.Annotations); err != nil {
+		return nil, err
 	}
 	out := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: in.ObjectMeta,
@@ -214,6 +219,24 @@ func cpuUtilization(m *autoscalingv2.MetricSpec) *int32 {
 func read(annotations map[string]string, key string, into any) bool {
 	text, ok := annotations[key]
 	return ok && json.Unmarshal([]byte(text), into) == nil
+}
+
+// checkAnnotations refuses annotations with fields of v2 that cost too much: those that are longer than all annotations of an object may
+// be, because they could take a hundred times as much memory, and quantities with long exponents.
+func checkAnnotations(annotations map[string]string) error {
+	size := 0
+	for _, key := range ours {
+		size += len(annotations[key])
+	}
+	if size > apivalidation.TotalAnnotationSizeLimitB {
+		return fmt.Errorf("the annotations autoscaling.alpha.kubernetes.io/* have %d bytes, more than the limit of %d", size, apivalidation.TotalAnnotationSizeLimitB)
+	}
+	for _, key := range ours {
+		if err := quantities.CheckAny([]byte(annotations[key])); err != nil {
+			return fmt.Errorf("the annotation %s: %w", key, err)
+		}
+	}
+	return nil
 }
 
 // ours are the annotations of v1 that hold fields of v2.

@@ -1,6 +1,8 @@
 package autoscaling_test
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,5 +86,56 @@ func TestUnreadable(t *testing.T) {
 	h := out.(*autoscalingv2.HorizontalPodAutoscaler)
 	if len(h.Spec.Metrics) != 0 || len(h.Annotations) != 1 {
 		t.Errorf("metrics %v, annotations %v", h.Spec.Metrics, h.Annotations)
+	}
+}
+
+// TestLongAnnotations: annotations with fields of v2 that are longer than all annotations may be are refused before they are decoded.
+// What that costs is counted in allocated bytes.
+func TestLongAnnotations(t *testing.T) {
+	const limit = 256 << 10
+	for name, length := range map[string]int{"short": limit, "long": limit + 1, "very long": 3 << 20} {
+		list := "[" + strings.Repeat("{},", 50_000) + "{}]"
+		h := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			"autoscaling.alpha.kubernetes.io/metrics": list, "autoscaling.alpha.kubernetes.io/conditions": strings.Repeat(" ", length-len(list)),
+		}}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := autoscaling.Conversion{}.ToV2(h)
+		runtime.ReadMemStats(&after)
+		if refused := err != nil && strings.Contains(err.Error(), "more than the limit of 262144"); refused != (length > limit) || err != nil && !refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; length > limit && got > 1<<20 {
+			t.Errorf("%s: %d bytes are allocated", name, got)
+		}
+	}
+}
+
+// TestQuantitiesInAnnotations: quantities with long exponents are refused in annotations too, whatever the case of the names by which
+// the decoder finds them; texts that only look similar are not. What a refusal costs is counted in allocated bytes.
+func TestQuantitiesInAnnotations(t *testing.T) {
+	const bad = "quantities must have at most 1024 characters and an exponent of at most 4 digits"
+	for text, want := range map[string]string{
+		`[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"500Mi"}}]`:                             "",
+		`[{"type":"Pods","pods":{"metricName":"queue12345","targetAverageValue":"1e3"}}]`:                             "",
+		`[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1e-100000"}}]`:                         bad,
+		`[{"Type":"Resource","RESOURCE":{"Name":"memory","TARGETAVERAGEVALUE":"1e-100000"}}]`:                         bad,
+		`[{"type":"Resource","resource":{"name":"memory","targetAverageValue":1E+100000}}]`:                           bad,
+		`[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"` + strings.Repeat("1", 2000) + `"}}]`: bad,
+		`{"ScaleUp":{"tolerance":"1e-100000"}}`:                                                                       bad,
+	} {
+		for _, annotation := range []string{"metrics", "current-metrics", "behavior"} {
+			h := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"autoscaling.alpha.kubernetes.io/" + annotation: text}}}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := autoscaling.Conversion{}.ToV2(h)
+			runtime.ReadMemStats(&after)
+			if got := after.TotalAlloc - before.TotalAlloc; got > 64<<10 {
+				t.Errorf("%.80s: %d bytes are allocated", text, got)
+			}
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s %.80s: %v", annotation, text, err)
+			}
+		}
 	}
 }

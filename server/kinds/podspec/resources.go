@@ -10,6 +10,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/codecs/quantities"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -70,7 +71,11 @@ func IsIntegerResource(n corev1.ResourceName) bool {
 // divisibleByPage reports whether q is a whole number of pages of the size in n. A
 // name without a size divides nothing.
 func divisibleByPage(n corev1.ResourceName, q resource.Quantity) bool {
-	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
+	text := strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix)
+	if !quantities.Fits(text) {
+		return false // parsing it could take hours
+	}
+	size, err := resource.ParseQuantity(text)
 	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 || size.Value() == 0 {
 		return false
 	}
