@@ -310,7 +310,7 @@ const (
 
 func validateNodeAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if text := annotations[taintsAnnotation]; text != "" {
+	if text := annotations[taintsAnnotation]; text != "" && len(text) <= apivalidation.TotalAnnotationSizeLimitB { // a longer one is refused anyway
 		var taints []corev1.Taint
 		if err := json.Unmarshal([]byte(text), &taints); err != nil {
 			errs = append(errs, field.Invalid(path, taintsAnnotation, err.Error()))
@@ -318,7 +318,7 @@ func validateNodeAnnotations(annotations map[string]string, path *field.Path) fi
 			errs = append(errs, validateTaints(taints, path.Child(taintsAnnotation))...)
 		}
 	}
-	if text := annotations[avoidPodsAnnotation]; text != "" {
+	if text := annotations[avoidPodsAnnotation]; text != "" && len(text) <= apivalidation.TotalAnnotationSizeLimitB {
 		errs = append(errs, validateAvoidPods(text, path)...)
 	}
 	return errs

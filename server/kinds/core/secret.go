@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"time"
 
@@ -122,14 +123,18 @@ func validateSecretType(s *corev1.Secret, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// jsonContent checks that a value, where there is one, is a JSON object. The error
-// does not show it.
+// jsonContent checks that a value, where there is one, is a JSON object, without
+// the memory that its members would take. The error does not show it.
 func jsonContent(s *corev1.Secret, key string, path *field.Path) field.ErrorList {
 	value, ok := s.Data[key]
 	if !ok {
 		return nil
 	}
-	if err := json.Unmarshal(value, &map[string]any{}); err != nil {
+	err := json.Unmarshal(value, &struct{}{})
+	if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
+		kind.Type = reflect.TypeFor[map[string]any]() // as clients know the error
+	}
+	if err != nil {
 		return field.ErrorList{field.Invalid(path.Key(key), "<secret contents redacted>", err.Error())}
 	}
 	return nil

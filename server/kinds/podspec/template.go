@@ -56,7 +56,7 @@ func (c *checker) podAnnotations(annotations map[string]string, s *corev1.PodSpe
 	if v, ok := annotations[corev1.MirrorPodAnnotationKey]; ok && s.NodeName == "" {
 		c.invalid(p.Key(corev1.MirrorPodAnnotationKey), v, "must set spec.nodeName if mirror pod annotation is set")
 	}
-	if v := annotations[tolerationsAnnotation]; v != "" {
+	if v := annotations[tolerationsAnnotation]; v != "" && len(v) <= validation.TotalAnnotationSizeLimitB { // a longer one is refused anyway
 		var list []corev1.Toleration
 		if err := json.Unmarshal([]byte(v), &list); err != nil {
 			c.invalid(p, tolerationsAnnotation, err.Error())
