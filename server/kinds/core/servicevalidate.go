@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -236,11 +237,13 @@ func (r serviceRules) validateSourceRanges(s, old *corev1.Service) field.ErrorLi
 			return errs
 		}
 	}
-	if text = strings.TrimSpace(text); text == "" {
+	if text = strings.TrimSpace(text); text == "" || len(text) > apivalidation.TotalAnnotationSizeLimitB { // a longer one is refused anyway
 		return errs
 	}
 	for cidr := range strings.SplitSeq(text, ",") {
-		errs = append(errs, r.addresses.CIDR(strings.TrimSpace(cidr), path)...)
+		if errs = append(errs, r.addresses.CIDR(strings.TrimSpace(cidr), path)...); len(errs) > rules.MaxErrors {
+			break
+		}
 	}
 	return errs
 }

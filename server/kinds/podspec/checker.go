@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // checker collects the faults of a spec. Paths are built only where
@@ -16,7 +18,12 @@ type checker struct {
 	errs        field.ErrorList
 }
 
-func (c *checker) add(e ...*field.Error) { c.errs = append(c.errs, e...) }
+// add takes errors, as many as an answer contains: clients determine their number, and each takes hundreds of bytes.
+func (c *checker) add(e ...*field.Error) {
+	if len(c.errs) <= rules.MaxErrors {
+		c.errs = append(c.errs, e...)
+	}
+}
 
 func (c *checker) required(p *field.Path, detail string) { c.add(field.Required(p, detail)) }
 

@@ -188,7 +188,9 @@ func poolName(name string, p *field.Path) field.ErrorList {
 		errs = append(errs, field.TooLong(p, "", resourceapi.PoolNameMaxLength))
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		errs = append(errs, rules.Subdomain(part, p)...)
+		if errs = append(errs, rules.Subdomain(part, p)...); len(errs) > rules.MaxErrors {
+			break
+		}
 	}
 	return errs
 }

@@ -63,11 +63,13 @@ func Each[T any](list []T, path *field.Path, check func(T, *field.Path) field.Er
 	return EachPtr(list, path, func(item *T, at *field.Path) field.ErrorList { return check(*item, at) })
 }
 
-// EachPtr is Each for a check of a pointer.
+// EachPtr is Each for a check of a pointer. It stops after as many errors as an answer contains.
 func EachPtr[T any](list []T, path *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
-		errs = append(errs, check(&list[i], path.Index(i))...)
+		if errs = append(errs, check(&list[i], path.Index(i))...); len(errs) > MaxErrors {
+			break
+		}
 	}
 	return errs
 }
