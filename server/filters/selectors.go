@@ -32,7 +32,6 @@ const (
 	countedQuery = 512      // a query counts from this many bytes on
 	longSelector = 16 << 10 // a request is parsed in turn from this many bytes on
 	termWeight   = 96       // bytes of a term of a selector, or of a value in one, besides its text
-	partWeight   = 16       // bytes of a part of a path, besides its text
 	maxOfUser    = 64 << 20
 	maxOfAll     = 256 << 20
 )
@@ -71,7 +70,7 @@ func weigh(r *http.Request) (held int, long bool) {
 // lengthOf returns how many bytes of a request with selectors, or of one that lasts, stay in memory until it ends.
 func lengthOf(r *http.Request) int {
 	i := request.From(r.Context()).Info
-	size := len(r.URL.Path) + len(r.URL.RawPath) + len(r.URL.RawQuery) + partWeight*len(i.Parts)
+	size := len(r.URL.Path) + len(r.URL.RawPath) + len(r.URL.RawQuery)
 	switch {
 	case LongRunning(i):
 		for name, values := range r.Header {

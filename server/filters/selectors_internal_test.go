@@ -171,7 +171,6 @@ func TestLongRequestsThatLastCount(t *testing.T) {
 		"the path of a watch":    {"/api/v1/namespaces/" + text + "/pods?watch=1", nil},
 		"the headers of a watch": {"/api/v1/pods?watch=1", http.Header{"X-A": {text}}},
 		"the path of a proxy":    {"/api/v1/namespaces/a/pods/p/proxy/" + text, nil},
-		"the parts of a path":    {"/api/v1/namespaces/a/pods/p/proxy" + strings.Repeat("/a", long/(2+partWeight)), nil},
 		"the headers of exec":    {"/api/v1/namespaces/a/pods/p/exec?command=a", http.Header{"X-A": {text[:long/2], text[:long/2]}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ type Info struct {
 	Resource    string
 	Subresource string
 	Name        string
-	Parts       []string // resource and the parts after it
+	Parts       []string // resource and the parts after it; the last one of a long path may contain slashes
 
 	// WatchPrefix: the path is of the old form /api/v1/watch/...
 	WatchPrefix bool

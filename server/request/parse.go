@@ -122,8 +122,13 @@ func segments(u *url.URL) []string {
 	if len(p) < 2 || p[0] != '/' || p[1] == '/' {
 		return nil
 	}
-	return strings.Split(strings.TrimRight(p[1:], "/"), "/")
+	return strings.SplitN(strings.TrimRight(p[1:], "/"), "/", maxSegments)
 }
+
+// maxSegments is the number of segments of a path, of which the last may contain slashes: what follows the subresource in the longest
+// form, /apis/GROUP/VERSION/watch/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE. A path of a million segments would take sixteen times
+// as much memory.
+const maxSegments = 10
 
 func verbOf(method string) string {
 	switch method {

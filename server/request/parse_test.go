@@ -2,6 +2,7 @@ package request_test
 
 import (
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -110,6 +111,28 @@ func TestParseUnclear(t *testing.T) {
 	for _, p := range []string{"/api/v1/watch", "/apis/apps/v1/watch/"} {
 		if _, err := request.Parse("GET", &url.URL{Path: p}); err == nil {
 			t.Errorf("%s: no error", p)
+		}
+	}
+}
+
+// TestManySegments: a path of any number of segments has few parts, which make the path again. What they cost is counted in allocated
+// bytes.
+func TestManySegments(t *testing.T) {
+	rest := strings.Repeat("/a", 1<<19)
+	for _, p := range []string{"/api/v1/pods/p/proxy", "/apis/g/v1/watch/namespaces/n/pods/p/proxy"} {
+		u := &url.URL{Path: p + rest}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		info, err := request.Parse("GET", u)
+		runtime.ReadMemStats(&after)
+		if err != nil || info.Resource != "pods" || info.Name != "p" || info.Subresource != "proxy" {
+			t.Fatalf("%s: %v, %v", p, info, err)
+		}
+		if got := "/" + strings.Join(info.Parts[3:], "/"); got != rest {
+			t.Errorf("%s: the rest has %d bytes, not %d", p, len(got), len(rest))
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10 {
+			t.Errorf("%s: %d bytes are allocated", p, n)
 		}
 	}
 }
