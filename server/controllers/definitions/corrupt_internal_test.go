@@ -15,7 +15,7 @@ import (
 func TestCorruptDefinitions(t *testing.T) {
 	const other = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",` +
 		`"metadata":{"name":"gadgets.example.com","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"group":"example.com"}}`
-	d := &Controller{Base: reconcile.Base{Cache: cache.New(nil), Log: slog.New(slog.DiscardHandler)}, known: map[string]*definition{}}
+	d := &Controller{Base: reconcile.Base{Cache: cache.New(nil), Log: slog.New(slog.DiscardHandler)}, known: map[string]*definition{}, groups: map[string]map[string]*definition{}}
 	row := func(value string) *sqlstore.Row {
 		key := sqlstore.Key{Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: "widgets.example.com"}
 		return &sqlstore.Row{Key: key, Value: []byte(value)}

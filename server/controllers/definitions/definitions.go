@@ -3,9 +3,11 @@
 package definitions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,18 +31,19 @@ type Controller struct {
 	Own    func(group, plural string) bool
 	Reader *definitions.Reader // shared with other readers of definitions; nil: the controller decodes them itself
 
-	known    map[string]*definition // by name
+	known    map[string]*definition            // by name
+	groups   map[string]map[string]*definition // the same, by group and name
 	services services
 	write    writer
 }
 
 // Run works until ctx ends.
 func (d *Controller) Run(ctx context.Context) error {
-	d.services, d.write = services{d.Base}, writer{d.Base}
-	var tidying reconcile.Key // others are groups
-	l := &reconcile.Loop{Base: d.Base, Keys: []reconcile.Key{tidying}, Longest: time.Second, Failure: "cannot keep the definitions of a group"}
+	d.write = writer{d.Base}
+	l := &reconcile.Loop{Base: d.Base, Longest: time.Second, Failure: "cannot keep the definitions of a group"}
 	l.Begin = func(context.Context) error {
-		d.known = map[string]*definition{}
+		d.known, d.groups = map[string]*definition{}, map[string]map[string]*definition{}
+		d.services = services{d.Base, map[string]map[string]bool{}}
 		return nil
 	}
 	touch := func(group string) {
@@ -57,24 +60,14 @@ func (d *Controller) Run(ctx context.Context) error {
 		},
 		Gone: func(item *cache.Item) {
 			touch(d.groupOf(item.Name))
-			delete(d.known, item.Name)
+			d.put(item.Name, nil)
 		},
 	}, {
-		Storage: servicesStorage,
-		Changed: func(delivery cache.Delivery) { // another client may have changed the APIService of a definition
-			if _, group, _ := strings.Cut(delivery.Item().Name, "."); len(d.of(group)) > 0 {
-				touch(group)
-			}
-		},
+		Storage: servicesStorage, // another client may have changed the APIService of a definition, or its group has none any more
+		Seen:    func(item *cache.Item) { touch(d.services.seen(item.Name)) },
+		Gone:    func(item *cache.Item) { touch(d.services.gone(item.Name)) },
 	}}
-	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
-		if key == tidying {
-			groups := map[string]bool{}
-			for _, one := range d.known {
-				groups[one.crd.Spec.Group] = true
-			}
-			return r, d.services.tidy(ctx, groups)
-		}
+	l.Reconcile = func(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 		return d.reconcile(ctx, key.Name)
 	}
 	return l.Run(ctx)
@@ -98,40 +91,56 @@ func (d *Controller) take(item *cache.Item) {
 	}
 	if err != nil {
 		d.Log.Warn("a definition cannot be read", "name", item.Name, "error", err)
-		delete(d.known, item.Name)
+		d.put(item.Name, nil)
 		return
 	}
-	d.known[item.Name] = &definition{crd, item.Created()}
+	d.put(item.Name, &definition{crd, item.Created})
+}
+
+// put replaces the known state of a definition; nil: none is known.
+func (d *Controller) put(name string, next *definition) {
+	if old := d.known[name]; old != nil {
+		group := old.crd.Spec.Group
+		if delete(d.groups[group], name); len(d.groups[group]) == 0 {
+			delete(d.groups, group)
+		}
+	}
+	if next == nil {
+		delete(d.known, name)
+		return
+	}
+	d.known[name] = next
+	group := d.groups[next.crd.Spec.Group]
+	if group == nil {
+		group = map[string]*definition{}
+		d.groups[next.crd.Spec.Group] = group
+	}
+	group[name] = next
 }
 
 // of lists the definitions of a group, oldest first.
 func (d *Controller) of(group string) []*definition {
-	var out []*definition
-	for _, one := range d.known {
-		if one.crd.Spec.Group == group {
-			out = append(out, one)
-		}
-	}
-	slices.SortFunc(out, func(a, b *definition) int {
-		if a.created != b.created {
-			return int(min(max(a.created-b.created, -1), 1))
-		}
-		return strings.Compare(a.crd.Name, b.crd.Name)
+	return slices.SortedFunc(maps.Values(d.groups[group]), func(a, b *definition) int {
+		return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.crd.Name, b.crd.Name))
 	})
-	return out
 }
 
-// reconcile does the work for the definitions of a group.
+// reconcile does the work for the definitions of a group. Clients determine their number: all are compared with the accepted names,
+// which are collected once.
 func (d *Controller) reconcile(ctx context.Context, group string) (r reconcile.Result, err error) {
 	list := d.of(group)
+	all := acceptedNames(list)
 	var failed []error
 	for _, one := range list {
 		if one.crd.DeletionTimestamp != nil {
 			r.After = pollEvery
 		}
-		if err := d.settle(ctx, one, list); err != nil {
+		before := one.crd
+		if err := d.settle(ctx, one, all); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", one.crd.Name, err))
 		}
+		all.add(before, -1)
+		all.add(one.crd, 1)
 	}
 	return r, errors.Join(append(failed, d.services.keep(ctx, group, list))...)
 }
@@ -142,8 +151,8 @@ func (d *Controller) shadows(crd *apiextensionsv1.CustomResourceDefinition) bool
 	return d.Own != nil && (d.Own(crd.Spec.Group, crd.Spec.Names.Plural) || d.Own(crd.Spec.Group, crd.Status.AcceptedNames.Plural))
 }
 
-// settle updates a definition's status, or continues its deletion; list is all definitions of its group.
-func (d *Controller) settle(ctx context.Context, one *definition, list []*definition) error {
+// settle updates a definition's status, or continues its deletion; all are the accepted names of its group.
+func (d *Controller) settle(ctx context.Context, one *definition, all names) error {
 	crd := one.crd.DeepCopy()
 	if crd.DeletionTimestamp != nil && len(crd.Finalizers) == 0 {
 		return d.write.remove(ctx, crd)
@@ -151,7 +160,7 @@ func (d *Controller) settle(ctx context.Context, one *definition, list []*defini
 	if d.shadows(crd) {
 		refuseNames(crd)
 	} else {
-		acceptNames(crd, list)
+		acceptNames(crd, all)
 	}
 	approve(crd)
 	if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {

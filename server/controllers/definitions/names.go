@@ -16,39 +16,46 @@ type definition struct {
 	created int64                                     // revision
 }
 
-// names are the names in use in a group.
-type names struct{ resources, kinds map[string]bool }
+// names are the names in use in a group, and how often each is.
+type names struct{ resources, kinds map[string]int }
 
-// taken collects the accepted names of all definitions of a list.
-func taken(list []*definition) names {
-	n := names{map[string]bool{}, map[string]bool{}}
+// acceptedNames collects the accepted names of all definitions of a list.
+func acceptedNames(list []*definition) names {
+	n := names{map[string]int{}, map[string]int{}}
 	for _, one := range list {
-		accepted := &one.crd.Status.AcceptedNames
-		n.resources[accepted.Plural], n.resources[accepted.Singular] = true, true
-		for _, short := range accepted.ShortNames {
-			n.resources[short] = true
-		}
-		n.kinds[accepted.Kind], n.kinds[accepted.ListKind] = true, true
+		n.add(one.crd, 1)
 	}
 	return n
 }
 
+// add counts the accepted names of a definition, or with -1 takes them back.
+func (n names) add(crd *apiextensionsv1.CustomResourceDefinition, by int) {
+	accepted := &crd.Status.AcceptedNames
+	n.resources[accepted.Plural] += by
+	n.resources[accepted.Singular] += by
+	for _, short := range accepted.ShortNames {
+		n.resources[short] += by
+	}
+	n.kinds[accepted.Kind] += by
+	n.kinds[accepted.ListKind] += by
+}
+
 // claim returns why a name is not available: which definition has it.
-func claim(name, held string, taken map[string]bool) error {
-	if name != held && taken[name] {
+func claim(name, held string, taken map[string]int) error {
+	if name != held && taken[name] > 0 {
 		return fmt.Errorf("%q is already in use", name)
 	}
 	return nil
 }
 
 // acceptNames accepts the names in the spec of crd, as far as no other definition of its
-// group has them, and establishes it once it has all. list is the whole group.
-func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definition) {
+// group has them, and establishes it once it has all. all are the names in use in the group.
+func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, all names) {
 	if equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) && apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) &&
 		apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) {
 		return
 	}
-	all, requested, accepted := taken(list), &crd.Spec.Names, &crd.Status.AcceptedNames
+	requested, accepted := &crd.Spec.Names, &crd.Status.AcceptedNames
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
 	}
@@ -61,7 +68,7 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 	for _, n := range []struct {
 		reason, requested string
 		accepted          *string
-		taken             map[string]bool
+		taken             map[string]int
 	}{
 		{"PluralConflict", requested.Plural, &accepted.Plural, all.resources},
 		{"SingularConflict", requested.Singular, &accepted.Singular, all.resources},

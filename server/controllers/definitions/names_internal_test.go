@@ -40,14 +40,14 @@ const (
 func TestNamesOfDefinitions(t *testing.T) {
 	lamps, lights, bulbs := wanting(1, "lamps", "Lamp", "lp", "glow"), wanting(2, "lights", "Light", "glow", "lp"), wanting(3, "bulbs", "Lamp")
 	bulbs.crd.Spec.Names.Singular = "bulb"
-	d := &Controller{known: map[string]*definition{}}
+	d := &Controller{known: map[string]*definition{}, groups: map[string]map[string]*definition{}}
 	for _, one := range []*definition{bulbs, lamps, lights} {
-		d.known[one.crd.Name] = one
+		d.put(one.crd.Name, one)
 	}
 	accept := func() {
 		list := d.of("example.com")
 		for _, one := range list {
-			acceptNames(one.crd, list)
+			acceptNames(one.crd, acceptedNames(list))
 		}
 	}
 	want := func(when string, of *definition, text string) {
@@ -72,7 +72,7 @@ func TestNamesOfDefinitions(t *testing.T) {
 	if got := lights.crd.Status.AcceptedNames.ShortNames; len(got) != 1 {
 		t.Errorf("it keeps what it had: %v", got)
 	}
-	delete(d.known, lamps.crd.Name)
+	d.put(lamps.crd.Name, nil)
 	accept()
 	want("the names are free", bulbs, good)
 	want("the names are free", lights, good)
@@ -84,17 +84,17 @@ func TestBundleOfDefinitions(t *testing.T) {
 	one := wanting(1, "lamps", "Lamp")
 	config := &apiextensionsv1.WebhookClientConfig{CABundle: []byte("none")}
 	one.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: config}}
-	acceptNames(one.crd, []*definition{one})
+	acceptNames(one.crd, acceptedNames(nil))
 	if got, want := conditionsText(one), "True NoConflicts: no conflicts found; False InvalidCABundle: The conversion webhook CABundle is invalid"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	config.CABundle = nil
-	acceptNames(one.crd, []*definition{one})
+	acceptNames(one.crd, acceptedNames(nil))
 	if got := conditionsText(one); got != good {
 		t.Errorf("without certificates: %s", got)
 	}
 	config.CABundle = []byte("none")
-	acceptNames(one.crd, []*definition{one})
+	acceptNames(one.crd, acceptedNames(nil))
 	if got := conditionsText(one); got != good {
 		t.Errorf("once established, always: %s", got)
 	}
@@ -127,7 +127,7 @@ func TestApprovalOfDefinitions(t *testing.T) {
 func TestNamesOfBuiltInResources(t *testing.T) {
 	d := &Controller{Own: func(group, plural string) bool { return group == "example.com" && plural == "roles" }}
 	asks, was, given, other := wanting(1, "roles", "Role"), wanting(2, "roles", "Role"), wanting(3, "lamps", "Lamp"), wanting(4, "lights", "Light")
-	acceptNames(was.crd, []*definition{was})
+	acceptNames(was.crd, acceptedNames(nil))
 	given.crd.Status.AcceptedNames.Plural = "roles"
 	for _, one := range []*definition{asks, was, given} {
 		if !d.shadows(one.crd) {

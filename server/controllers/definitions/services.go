@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -24,9 +23,31 @@ const (
 )
 
 // services are the APIServices of definitions.
-type services struct{ reconcile.Base }
+type services struct {
+	reconcile.Base
+	names map[string]map[string]bool // of all APIServices, by group
+}
 
-// keep keeps those of the definitions of a group.
+// seen takes the name of an APIService that exists, and returns its group.
+func (d *services) seen(name string) string {
+	_, group, _ := strings.Cut(name, ".")
+	if d.names[group] == nil {
+		d.names[group] = map[string]bool{}
+	}
+	d.names[group][name] = true
+	return group
+}
+
+// gone takes the name of an APIService that was deleted, and returns its group.
+func (d *services) gone(name string) string {
+	_, group, _ := strings.Cut(name, ".")
+	if delete(d.names[group], name); len(d.names[group]) == 0 {
+		delete(d.names, group)
+	}
+	return group
+}
+
+// keep keeps those of the definitions of a group, and removes those of versions that no definition serves.
 func (d *services) keep(ctx context.Context, group string, list []*definition) error {
 	wanted := map[string]*apiregistrationv1.APIService{}
 	for _, one := range list {
@@ -41,11 +62,17 @@ func (d *services) keep(ctx context.Context, group string, list []*definition) e
 	for _, service := range wanted {
 		failed = append(failed, d.serve(ctx, service))
 	}
-	of := func(of string) bool { return of == group }
-	for _, name := range d.kept(of, func(s *apiregistrationv1.APIService) bool { return s.Spec.Group == group && wanted[s.Name] == nil }) {
-		failed = append(failed, d.withdraw(ctx, name))
+	for name := range d.names[group] {
+		if wanted[name] == nil && managed(d.Cache.Get(servicesStorage, "", name)) {
+			failed = append(failed, d.withdraw(ctx, name))
+		}
 	}
 	return errors.Join(failed...)
+}
+
+// managed reports whether an APIService is one that follows definitions. nil is none.
+func managed(item *cache.Item) bool {
+	return item != nil && item.Err() == nil && item.Meta().Labels[apiregistration.AutoManaged] == apiregistration.Always
 }
 
 // serve creates the APIService of a version, or restores it. It does not change one whose management label a client has
@@ -55,7 +82,7 @@ func (d *services) serve(ctx context.Context, wanted *apiregistrationv1.APIServi
 	if item == nil {
 		return note(d.API.Call(ctx, agent, http.MethodPost, servicesPath, reconcile.JSON, wanted, nil), wanted.Name)
 	}
-	if item.Err() != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
+	if !managed(item) {
 		return nil
 	}
 	have := &apiregistrationv1.APIService{}
@@ -69,35 +96,6 @@ func (d *services) serve(ctx context.Context, wanted *apiregistrationv1.APIServi
 // withdraw deletes the APIService of a version that is not served any more.
 func (d *services) withdraw(ctx context.Context, name string) error {
 	return note(d.API.Call(ctx, agent, http.MethodDelete, servicesPath+"/"+name, "", nil, nil), name)
-}
-
-// tidy removes the APIServices of groups that no definition has any more.
-func (d *services) tidy(ctx context.Context, groups map[string]bool) error {
-	var failed []error
-	all := func(string) bool { return true }
-	for _, name := range d.kept(all, func(s *apiregistrationv1.APIService) bool { return !groups[s.Spec.Group] }) {
-		failed = append(failed, d.withdraw(ctx, name))
-	}
-	return errors.Join(failed...)
-}
-
-// kept returns the names of the APIServices of definitions that which selects. It reads only those of the groups: there
-// can be thousands.
-func (d *services) kept(of func(group string) bool, which func(*apiregistrationv1.APIService) bool) (out []string) {
-	d.Cache.Snapshot(servicesStorage).Ascend("", "", "", func(item *cache.Item) bool {
-		if _, group, _ := strings.Cut(item.Name, "."); !of(group) {
-			return true
-		}
-		if item.Err() != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
-			return true
-		}
-		s := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: item.Name}}
-		if _, err := d.Cache.JSON().Decode(item.JSON(), s, codecs.Ignore); err == nil && which(s) {
-			out = append(out, item.Name)
-		}
-		return true
-	})
-	return out
 }
 
 func note(err error, name string) error {
