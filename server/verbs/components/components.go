@@ -25,6 +25,7 @@ import (
 	tables "github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -97,7 +98,7 @@ func Handler(others ...Component) verbs.Special {
 			}
 			return status.Plain("Component not found: " + c.Info.Name)
 		}
-		wanted, err := selected(c.R, all)
+		wanted, err := selected(c.Info, all)
 		if err != nil {
 			return err
 		}
@@ -126,13 +127,12 @@ func negotiate(h *verbs.Handler, c *verbs.Call) (codecs.Form, error) {
 }
 
 // selected returns the components that a list selects. They have no labels.
-func selected(r *http.Request, all []Component) ([]Component, error) {
-	query := r.URL.Query()
-	byLabel, err := labels.Parse(query.Get("labelSelector"))
+func selected(list *request.Info, all []Component) ([]Component, error) {
+	byLabel, err := list.Labels()
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	byField, err := fields.ParseSelector(query.Get("fieldSelector"))
+	byField, err := list.Fields()
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}

@@ -93,7 +93,11 @@ func TestSelected(t *testing.T) {
 		"": 2, "fieldSelector=metadata.name%3Db": 1, "labelSelector=x": 0, "labelSelector=!x": 2,
 		"fieldSelector=spec.x%3D1": -1, "labelSelector=%3D%3D": -1,
 	} {
-		got, err := selected(httptest.NewRequest("GET", "/?"+query, nil), all)
+		list, err := request.Parse("GET", httptest.NewRequest("GET", "/api/v1/componentstatuses?"+query, nil).URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := selected(list, all)
 		if (err != nil) != (want < 0) || err == nil && len(got) != want {
 			t.Errorf("%s: %d, %v", query, len(got), err)
 		}

@@ -86,8 +86,14 @@ func validateResource(a *authorizationv1.ResourceAttributes, p *field.Path) fiel
 	return errs
 }
 
+// maxRawSelector bounds the bytes of a selector that is parsed: its terms take up to a hundred times as much memory as its text, which no
+// weight of the body counts.
+const maxRawSelector = 16 << 10
+
 func validateSelector(raw string, requirements int, p *field.Path) field.ErrorList {
 	switch {
+	case len(raw) > maxRawSelector:
+		return field.ErrorList{field.TooLong(p.Child("rawSelector"), "", maxRawSelector)}
 	case raw != "" && requirements > 0:
 		return field.ErrorList{field.Invalid(p.Child("rawSelector"), raw, "may not specified at the same time as requirements")}
 	case raw == "" && requirements == 0:
