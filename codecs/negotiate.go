@@ -131,6 +131,23 @@ func negotiate(header string, offer Offer) (Form, bool) {
 	return Form{}, false
 }
 
+// Accepted returns the first of some media types that the client prefers by its Accept header; "" if it accepts none.
+func Accepted(r *http.Request, offers ...string) string {
+	accept := r.Header.Get("Accept")
+	if accept == "" {
+		return offers[0]
+	}
+	for _, c := range parseAccept(accept) {
+		for _, offer := range offers {
+			main, sub, _ := strings.Cut(offer, "/")
+			if (c.main == main || c.main == "*") && (c.sub == sub || c.sub == "*") {
+				return offer
+			}
+		}
+	}
+	return ""
+}
+
 // form applies the parameters of a clause to a type, if they allow it.
 func (c *clause) form(mediaType string, offer Offer) (Form, bool) {
 	form := Form{Type: mediaType}
@@ -221,13 +238,18 @@ func PatchType(contentType string, supported []string) (string, error) {
 	return "", unsupported(supported)
 }
 
+// maxContentType bounds the bytes of a Content-Type, whose parameters would take more memory than its text.
+const maxContentType = 4 << 10
+
 // BodyType reads the Content-Type of a body, JSON where there is none, or gives a 415.
 func BodyType(contentType string, supported []string) (string, error) {
 	if contentType == "" {
 		return supported[0], nil
 	}
-	if parsed, _, err := mime.ParseMediaType(contentType); err == nil && slices.Contains(supported, parsed) {
-		return parsed, nil
+	if len(contentType) <= maxContentType {
+		if parsed, _, err := mime.ParseMediaType(contentType); err == nil && slices.Contains(supported, parsed) {
+			return parsed, nil
+		}
 	}
 	return "", unsupported(supported)
 }
@@ -298,12 +320,16 @@ type clause struct {
 
 type param struct{ name, value string }
 
+// maxClauses limits the clauses of an Accept header that are read. Browsers send ten; a header may have a million, for which memory
+// would be needed.
+const maxClauses = 256
+
 // parseAccept splits an Accept header into clauses, best first. Malformed clauses
 // and parameters are left out. Nothing is unquoted and q=0 does not exclude: this
 // is the reading of stock servers, and clients have grown around it.
 func parseAccept(header string) []clause {
-	clauses := make([]clause, 0, 1+strings.Count(header, ","))
-	for header != "" {
+	clauses := make([]clause, 0, min(1+strings.Count(header, ","), maxClauses))
+	for read := 0; header != "" && read < maxClauses; read++ {
 		var part string
 		part, header, _ = strings.Cut(header, ",")
 		if c, ok := parseClause(strings.Trim(part, " ")); ok {

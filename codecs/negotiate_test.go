@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -186,6 +187,41 @@ func TestParameters(t *testing.T) {
 	}
 }
 
+// TestClauses: of a header of nothing but clauses the first are read. What that costs is counted in allocated bytes.
+func TestClauses(t *testing.T) {
+	for header, want := range map[string]string{
+		strings.Repeat("a/b,", maxClauses-1) + JSON: JSON,
+		strings.Repeat("a/b,", maxClauses) + JSON:   "",
+		strings.Repeat(",", 1<<20) + JSON:           "",
+		JSON + strings.Repeat(",a/b", 1<<18):        JSON,
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Accept", header)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		form, err := Negotiate(r, Offer{Types: types})
+		accepted := Accepted(r, types...)
+		runtime.ReadMemStats(&after)
+		if form.Type != want || (err == nil) != (want != "") || accepted != want {
+			t.Errorf("%.20s of %d bytes: %v, %v, %q", header, len(header), form, err, accepted)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<10 {
+			t.Errorf("%.20s of %d bytes: %d bytes are allocated", header, len(header), n)
+		}
+	}
+	var long strings.Builder
+	long.WriteString(JSON)
+	for i := 0; long.Len() <= maxContentType; i++ {
+		if _, err := BodyType(long.String(), types); err != nil {
+			t.Fatalf("a Content-Type of %d bytes: %v", long.Len(), err)
+		}
+		fmt.Fprintf(&long, ";p%d=%s", i, strings.Repeat("a", 500))
+	}
+	if _, err := BodyType(long.String(), types); err == nil {
+		t.Errorf("a Content-Type of %d bytes is read", long.Len())
+	}
+}
+
 // FuzzAccept holds the parser against the one stock servers use.
 func FuzzAccept(f *testing.F) {
 	for _, s := range []string{"", "*/*", "a/b;q=0.5, */*;q=1, c/*", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "a;b=c", "*;q=x", "a/b;q=1=2;c==;d=;=e", "a/b/ , / ,,;", "a/b;q= 1", "a/b;x=1;x=2",
@@ -193,7 +229,7 @@ func FuzzAccept(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
-		if strings.Count(header, ",") > 1000 || strings.Count(header, ";") > maxParams {
+		if strings.Count(header, ",") >= maxClauses || strings.Count(header, ";") > maxParams {
 			return
 		}
 		want := goautoneg.ParseAccept(header)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rowlock/rowlock/codecs"
 )
 
 // Converted is the document of version 3 that was made of another server's of version 2, as
@@ -60,7 +62,7 @@ func (c *Converted) Hash() string { return c.doc.etag }
 // ServeHTTP answers with the document as JSON or protobuf.
 func (c *Converted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Accept")
-	doc, typ := c.doc, accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf)
+	doc, typ := c.doc, codecs.Accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf)
 	switch typ {
 	case "":
 		w.WriteHeader(http.StatusNotAcceptable)

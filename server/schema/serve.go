@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/munnerz/goautoneg"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -27,7 +27,7 @@ const (
 // ServeV2 answers GET /openapi/v2 as JSON or protobuf.
 func (d *Documents) ServeV2(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Accept")
-	typ := accepted(r, jsonType, swaggerProtobufOld, swaggerProtobuf)
+	typ := codecs.Accepted(r, jsonType, swaggerProtobufOld, swaggerProtobuf)
 	if typ == "" {
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
@@ -62,7 +62,7 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Add("Vary", "Accept")
-	typ := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf)
+	typ := codecs.Accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf)
 	if typ == openAPI3ProtobufOld {
 		typ = openAPI3Protobuf
 	}
@@ -127,23 +127,6 @@ func (d *Documents) serveIndex(w http.ResponseWriter, r *http.Request) {
 	// A stock server leaves the type to be guessed, and JSON is guessed as text.
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	doc.serve(w, r)
-}
-
-// accepted picks the offer that the client prefers, or "".
-func accepted(r *http.Request, offers ...string) string {
-	accept := r.Header.Get("Accept")
-	if accept == "" {
-		return offers[0]
-	}
-	for _, clause := range goautoneg.ParseAccept(accept) {
-		for _, offer := range offers {
-			typ, sub, _ := strings.Cut(offer, "/")
-			if (clause.Type == typ || clause.Type == "*") && (clause.SubType == sub || clause.SubType == "*") {
-				return offer
-			}
-		}
-	}
-	return ""
 }
 
 // serve writes the document, compressed if the client can read that.
