@@ -94,7 +94,7 @@ func (d *Controller) take(item *cache.Item) {
 		d.put(item.Name, nil)
 		return
 	}
-	d.put(item.Name, &definition{crd, item.Created})
+	d.put(item.Name, &definition{crd, item.Created()})
 }
 
 // put replaces the known state of a definition; nil: none is known.
