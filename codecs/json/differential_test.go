@@ -126,13 +126,7 @@ func TestDecodeEqualsExact(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	for round := range 3 {
 		for _, gvk := range kinds {
-			newObject := func() runtime.Object {
-				obj, err := scheme.New(gvk)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return obj
-			}
+			newObject := func() runtime.Object { return sample.New(scheme, gvk) }
 			obj := newObject()
 			sample.Fill(r, obj)
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -158,13 +152,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed int64, data []byte) {
 		r := rand.New(rand.NewSource(seed))
 		gvk := kinds[r.Intn(len(kinds))]
-		newObject := func() runtime.Object {
-			obj, err := scheme.New(gvk)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return obj
-		}
+		newObject := func() runtime.Object { return sample.New(scheme, gvk) }
 		sameDecode(t, data, newObject)
 		obj := newObject()
 		sample.Fill(r, obj)

@@ -56,13 +56,7 @@ func TestImplementationsAreEqual(t *testing.T) {
 	r := rand.New(rand.NewSource(11))
 	for range 2 {
 		for _, gvk := range sample.Kinds(scheme) {
-			newObject := func() runtime.Object {
-				obj, err := scheme.New(gvk)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return obj
-			}
+			newObject := func() runtime.Object { return sample.New(scheme, gvk) }
 			obj := newObject()
 			sample.Fill(r, obj)
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -102,13 +96,7 @@ func FuzzFastPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed int64, data []byte) {
 		r := rand.New(rand.NewSource(seed))
 		gvk := kinds[r.Intn(len(kinds))]
-		newObject := func() runtime.Object {
-			obj, err := scheme.New(gvk)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return obj
-		}
+		newObject := func() runtime.Object { return sample.New(scheme, gvk) }
 		sameResults(t, data, gvk, newObject)
 		obj := newObject()
 		sample.Fill(r, obj)

@@ -35,13 +35,7 @@ func TestEqualsStock(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	covered := 0
 	for _, gvk := range sample.Kinds(scheme) {
-		newObject := func() runtime.Object {
-			obj, err := scheme.New(gvk)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return obj
-		}
+		newObject := func() runtime.Object { return sample.New(scheme, gvk) }
 		obj := newObject()
 		sample.Fill(r, obj)
 		obj.GetObjectKind().SetGroupVersionKind(gvk)

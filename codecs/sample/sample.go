@@ -43,6 +43,15 @@ func Kinds(s *runtime.Scheme) []schema.GroupVersionKind {
 	return all
 }
 
+// New returns an empty object of a kind of a scheme.
+func New(s *runtime.Scheme, gvk schema.GroupVersionKind) runtime.Object {
+	obj, err := s.New(gvk)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
 // Fill sets every field of the value behind obj at random, a part of them to nothing.
 func Fill(r *rand.Rand, obj any) {
 	(&filler{r}).value(reflect.ValueOf(obj).Elem(), 0)

@@ -1,10 +1,7 @@
 package h2_test
 
 import (
-	"crypto/tls"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -34,16 +31,9 @@ func BenchmarkGet(b *testing.B) {
 		_, _ = w.Write(value)
 	})
 	_, own := start(b, h2.Config{Handler: handler})
-	std := &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"h2"}}, ErrorLog: log.New(io.Discard, "", 0)}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = std.ServeTLS(l, "", "") }()
-	b.Cleanup(func() { _ = std.Close(); <-done })
+	standard := startStandard(b, handler)
 	body := []byte(strings.Repeat("0123456789abcdef", 1<<10/16))
-	for name, addr := range map[string]string{"own": own, "net/http": l.Addr().String()} {
+	for name, addr := range map[string]string{"own": own, "net/http": standard} {
 		for _, method := range []string{"GET", "POST"} {
 			b.Run(method+"/"+name, func(b *testing.B) {
 				c := dial(b, addr)

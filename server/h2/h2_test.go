@@ -50,6 +50,20 @@ func start(t testing.TB, cfg h2.Config) (*h2.Server, string) {
 	return startOn(t, func(l net.Listener) net.Listener { return l }, cfg)
 }
 
+// startStandard serves a handler by package net/http, and returns the address.
+func startStandard(t testing.TB, handler http.Handler) string {
+	t.Helper()
+	std := &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"h2"}}, ErrorLog: log.New(io.Discard, "", 0)}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = std.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { _ = std.Close(); <-done })
+	return l.Addr().String()
+}
+
 // startOn is start with another listener.
 func startOn(t testing.TB, on func(net.Listener) net.Listener, cfg h2.Config) (*h2.Server, string) {
 	t.Helper()
@@ -144,14 +158,7 @@ func TestRequests(t *testing.T) {
 		}
 	})
 	_, own := start(t, h2.Config{Handler: handler})
-	std := &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"h2"}}, ErrorLog: log.New(io.Discard, "", 0)}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = std.ServeTLS(l, "", "") }()
-	t.Cleanup(func() { _ = std.Close(); <-done })
+	standard := startStandard(t, handler)
 	c := client(t)
 	seen := func(addr, method, path, body string, header http.Header) string {
 		var from io.Reader
@@ -190,7 +197,7 @@ func TestRequests(t *testing.T) {
 		{"GET", "/trailers", "", nil}, {"GET", "/none", "", nil}, {"GET", "/early", "", nil}, {"GET", "/nothing", "", nil}, {"GET", "/html", "", nil},
 		{"POST", "/refuse", large, nil}, {"GET", "/abort", "", nil},
 	} {
-		got, want := seen(own, one.method, one.path, one.body, one.header), seen(l.Addr().String(), one.method, one.path, one.body, one.header)
+		got, want := seen(own, one.method, one.path, one.body, one.header), seen(standard, one.method, one.path, one.body, one.header)
 		if got != want {
 			t.Errorf("%s %s %.20s:\n got %s\nwant %s", one.method, one.path, one.body, got, want)
 		}

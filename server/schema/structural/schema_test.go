@@ -289,18 +289,24 @@ func TestRuleValues(t *testing.T) {
 		{"{e: {}}", `e: Invalid value: "object": no such key: a evaluating rule: bad`, `e: Invalid value: "object": no such key: a evaluating rule: bad`},
 		{"{l: [a]}", `l: Duplicate value: "array"`, `l: Duplicate value`},
 	} {
-		for v, want := range map[release.Version]string{release.V132: c.before, release.V133: c.from, release.V136: c.from} {
-			s, err := structural.New(version(t, ruled), false, v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, err := range s.Validate(t.Context(), nil, object(t, c.obj), nil) {
-				got = append(got, status.Text(v, err))
-			}
-			if got := strings.Join(got, "; "); got != want {
-				t.Errorf("%s, %s:\n got %s\nwant %s", v, c.obj, got, want)
-			}
+		wantByRelease(t, ruled, c.obj, c.before, c.from)
+	}
+}
+
+// wantByRelease validates an object, and compares the errors with those of release 1.32, and of later ones.
+func wantByRelease(t *testing.T, schema, obj, before, from string) {
+	t.Helper()
+	for v, want := range map[release.Version]string{release.V132: before, release.V133: from, release.V136: from} {
+		s, err := structural.New(version(t, schema), false, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, err := range s.Validate(t.Context(), nil, object(t, obj), nil) {
+			got = append(got, status.Text(v, err))
+		}
+		if got := strings.Join(got, "; "); got != want {
+			t.Errorf("%s, %s:\n got %s\nwant %s", v, obj, got, want)
 		}
 	}
 }
@@ -317,19 +323,7 @@ func TestFormatsByType(t *testing.T) {
 		{"{day: 5}", `day: Invalid value: "int64": day in body must be of type date: "int64"`, `day: Invalid value: "integer": day in body must be of type boolean: "integer"`},
 		{"{small: 5, large: 5, share: 0.5, day: true}", "", ""},
 	} {
-		for v, want := range map[release.Version]string{release.V132: c.before, release.V133: c.from, release.V136: c.from} {
-			s, err := structural.New(version(t, typed), false, v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, err := range s.Validate(t.Context(), nil, object(t, c.obj), nil) {
-				got = append(got, status.Text(v, err))
-			}
-			if got := strings.Join(got, "; "); got != want {
-				t.Errorf("%s, %s:\n got %s\nwant %s", v, c.obj, got, want)
-			}
-		}
+		wantByRelease(t, typed, c.obj, c.before, c.from)
 	}
 }
 
