@@ -125,10 +125,8 @@ func (s *Server) runAgain(ctx context.Context, l Loop) (err error) {
 			return err
 		}
 		s.cfg.Log.Error("a loop found an object that cannot be read; starting the loop again", "name", l.Name, "error", unread)
-		select {
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, unreadRest) {
 			return nil
-		case <-time.After(unreadRest):
 		}
 	}
 }

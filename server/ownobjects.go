@@ -238,10 +238,8 @@ func (o *ownObjects) heal(ctx context.Context) error {
 		wait = time.Second
 	}
 	for {
-		select {
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, wait) {
 			return nil
-		case <-time.After(wait):
 		}
 		wait = min(2*wait, healEvery)
 		var err error

@@ -43,12 +43,8 @@ func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share floa
 				c.note(found)
 			}
 		}
-		rest := time.NewTimer(time.Duration(float64(time.Since(last)) * (1/share - 1)))
-		defer rest.Stop()
-		select {
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, time.Duration(float64(time.Since(last))*(1/share-1))) {
 			return ctx.Err()
-		case <-rest.C:
 		}
 		last = time.Now()
 		return nil

@@ -193,12 +193,8 @@ func Backoff(ctx context.Context, try int) error {
 }
 
 func rest(ctx context.Context, most time.Duration) error {
-	t := time.NewTimer(rand.N(most) + 1)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if !sqlstore.Sleep(ctx, rand.N(most)+1) {
 		return ctx.Err()
 	}
+	return nil
 }

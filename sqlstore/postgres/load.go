@@ -55,9 +55,7 @@ func (d *Driver) resolveLoad(ctx context.Context, pid uint32, head int64, cause 
 		case err == nil:
 			return fmt.Errorf("%w: %w: the newest revision is %d", sqlstore.ErrUncertain, cause, found)
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("%w: %w; looking for it: %w", sqlstore.ErrUncertain, cause, err)
 		}
 	}

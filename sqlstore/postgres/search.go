@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // search is one search for the server that takes writes. All calls that wait for that server share it.
@@ -128,10 +130,8 @@ func (a *round) probe(ctx context.Context, s server) {
 			return
 		}
 		a.refused(s, err)
-		select {
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, retryAfter) {
 			return
-		case <-time.After(retryAfter):
 		}
 	}
 }

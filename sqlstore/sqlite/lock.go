@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // exclusively runs fn while holding the lock of a name, for which it waits.
@@ -17,10 +19,8 @@ func (l *lockFile) exclusively(ctx context.Context, name string, fn func() error
 			defer l.release(name)
 			return fn()
 		}
-		select {
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, 10*time.Millisecond) {
 			return fmt.Errorf("waiting for the lock %q: %w", name, ctx.Err())
-		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -211,8 +211,8 @@ func (m *Controller) pass(ctx context.Context, migration *storagemigrationv1alph
 			return written, nil
 		}
 		after = page.Last
-		if err := pause(ctx, min(time.Since(began), migrationRests)); err != nil {
-			return written, err
+		if !sqlstore.Sleep(ctx, min(time.Since(began), migrationRests)) {
+			return written, ctx.Err()
 		}
 	}
 }
@@ -307,20 +307,5 @@ func conditionOf(t storagemigrationv1alpha1.MigrationConditionType, reason, mess
 		if !known {
 			s.Conditions = append(s.Conditions, own)
 		}
-	}
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

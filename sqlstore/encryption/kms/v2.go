@@ -87,10 +87,8 @@ func (p *V2) Run(ctx context.Context) error {
 		if err := p.Check(ctx); err != nil {
 			pause = everyIll
 		}
-		select {
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, pause) {
 			return ctx.Err()
-		case <-time.After(pause):
 		}
 	}
 }
