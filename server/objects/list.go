@@ -31,6 +31,7 @@ const (
 type list struct {
 	permit    permits.Permit
 	user      string
+	waiting   func(wait func() error) error // see ListOptions
 	resource  *kinds.Resource
 	namespace string
 	filter    *cache.Filter
@@ -46,9 +47,12 @@ type list struct {
 // the store and of the conversion of a custom resource.
 func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o *ListOptions) (*Page, error) {
 	l := &list{
-		permit: p, user: o.User, resource: r, namespace: o.within(r), filter: o.Filter,
+		permit: p, user: o.User, waiting: o.Waiting, resource: r, namespace: o.within(r), filter: o.Filter,
 		spans:  r.Namespaced && o.Namespace == "",
 		counts: o.Filter.Whole(),
+	}
+	if l.waiting == nil {
+		l.waiting = func(wait func() error) error { return wait() }
 	}
 	if err := s.resolve(ctx, o, l); err != nil {
 		return nil, err
@@ -234,59 +238,6 @@ func (l *list) cut(p *Page, rest int64) {
 	if l.counts && rest > 0 {
 		p.Remaining = rest
 	}
-}
-
-// A list of an earlier state that only the table has reads that state into memory until its answer has been sent. A list that reads more
-// than pastFree bytes waits for one of pastLists places, of which a user may have one.
-const (
-	pastFree  = 4 << 20
-	pastLists = 2
-)
-
-// takeRows takes the selected items at l.exact from the table. The remaining ones are not counted: that would
-// cost as much as reading them.
-func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
-	p, held := &Page{Revision: l.exact, Remaining: -1, Shard: l.filter.ShardText()}, 0
-	full := func() bool { return l.limit > 0 && len(p.Items) == l.limit }
-	sel := s.selection(ctx, l.resource, l.filter, func(it *cache.Item) bool {
-		p.Items = append(p.Items, it)
-		return !full()
-	})
-	home := s.Home(l.resource.Storage)
-	var late error
-	err := s.scan(ctx, l.permit, l.place(), l.exact, l.from, func(row *sqlstore.Row) bool {
-		if full() {
-			l.cut(p, 0)
-			return false
-		}
-		if held > pastFree && p.place == nil {
-			if p.place, late = s.pastLists.Enter(ctx, l.user, 1); late != nil {
-				return false
-			}
-		}
-		if it := cache.NewItem(s.cache.JSON(), row, home); l.filter.Match(it) {
-			held += it.Size()
-			sel.add(it) // one more row shows whether a full page is the last
-		}
-		return sel.err == nil && !(full() && len(sel.waiting) > 0)
-	})
-	if err == nil {
-		err = late
-	}
-	if err == nil && !full() {
-		sel.settle()
-	}
-	if err == nil {
-		err = sel.err
-	}
-	if err != nil {
-		p.End()
-		return nil, err
-	}
-	if full() && p.Continue == "" && len(sel.waiting) > 0 {
-		l.cut(p, 0)
-	}
-	return p, nil
 }
 
 // Page is the result of a list: all items, or a page of them.

@@ -19,7 +19,9 @@ import (
 type ListOptions struct {
 	internalversion.ListOptions
 
-	User      string // lists of earlier states take turns by user
+	User string // whose lists take turns with those of others to read earlier states
+	// Waiting calls wait, which waits for the lists of others; nil: the list does so itself.
+	Waiting   func(wait func() error) error
 	Namespace string // "" for all
 	Name      string // of a watch on one object's path
 	Filter    *cache.Filter

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestLongListsOfThePast: the server reads at most two long lists of earlier states into memory at a time, one of each user. Short lists
-// and pages do not wait for them.
+// TestLongListsOfThePast: a user reads one long list of an earlier state into memory at a time, and two users do, whatever they
+// request. Those that wait hold nothing in memory, and their requests know that they wait. Short lists, and pages, do not wait for them.
 func TestLongListsOfThePast(t *testing.T) {
 	b := newBox(t)
 	ctx := t.Context()
@@ -41,8 +43,9 @@ func TestLongListsOfThePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(b.catalogue, b.open, fresh)
+	var waiting func(wait func() error) error
 	list := func(ctx context.Context, user, namespace string, limit int64) (*Page, error) {
-		o := &ListOptions{User: user, Namespace: namespace, Filter: cache.NewFilter(nil, nil)}
+		o := &ListOptions{User: user, Waiting: waiting, Namespace: namespace, Filter: cache.NewFilter(nil, nil)}
 		o.FieldSelector = fields.Everything()
 		o.ResourceVersion, o.ResourceVersionMatch, o.Limit = strconv.FormatInt(at, 10), metav1.ResourceVersionMatchExact, limit
 		o.ReadRevision()
@@ -72,6 +75,29 @@ func TestLongListsOfThePast(t *testing.T) {
 		read(user, "a", 2, 2).End()
 		read(user, "b", 0, 2).End()
 	}
+	const queued = 8
+	queue, leave := context.WithCancel(ctx)
+	var wait, done sync.WaitGroup
+	wait.Add(queued)
+	waiting = func(enter func() error) error {
+		wait.Done()
+		return enter()
+	}
+	before := heapBytes()
+	for i := range queued {
+		done.Go(func() {
+			if _, err := list(queue, fmt.Sprint("user", i), "a", 0); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if holds := heapBytes() - before; holds > queued*pastFree/2 {
+		t.Errorf("%d lists that wait hold %d bytes", queued, holds)
+	}
+	leave()
+	done.Wait()
+	waiting = nil
 	first.End()
 	first.End()
 	waits("john")
@@ -80,4 +106,13 @@ func TestLongListsOfThePast(t *testing.T) {
 	third := read("jane", "a", 0, large+2)
 	read("john", "a", 0, large+2).End()
 	third.End()
+}
+
+// heapBytes returns the number of bytes that are in use.
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC() // the first one keeps what was in pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

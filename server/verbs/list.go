@@ -36,7 +36,7 @@ func (h *Handler) list(c *Call) error {
 
 // parseList reads the parameters of a list or watch, and leaves the selectors to readSelectors.
 func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOptions, error) {
-	o := &objects.ListOptions{User: c.Request.User()}
+	o := &objects.ListOptions{User: c.Request.User(), Waiting: c.Request.Scope.Waiting}
 	var v1 metav1.ListOptions
 	if c.Info.Query != nil {
 		if err := metav1.Convert_url_Values_To_v1_ListOptions(&c.Info.Query, &v1, nil); err != nil {
