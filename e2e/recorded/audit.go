@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,13 @@ func normalEvent(event any) any {
 	} {
 		if _, ok := e[key]; ok {
 			e[key] = normal
+		}
+	}
+	// A slow machine adds annotations.
+	if notes, ok := e["annotations"].(map[string]any); ok {
+		maps.DeleteFunc(notes, func(key string, _ any) bool { return strings.HasPrefix(key, "apiserver.latency.k8s.io/") })
+		if len(notes) == 0 {
+			delete(e, "annotations")
 		}
 	}
 	return event

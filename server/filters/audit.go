@@ -202,6 +202,9 @@ func (t *auditTrail) end(w http.ResponseWriter, code int, p any) {
 		code = http.StatusOK
 		t.record.ResponseStatus(&metav1.Status{Status: metav1.StatusSuccess, Message: "Connection closed early"})
 	}
+	if t.scope.Info.Verb != "watch" {
+		t.scope.AnnotateLatency(t.auditor.Clock().Sub(t.scope.Received))
+	}
 	switch {
 	case LongRunning(t.scope.Info):
 		t.start(code)

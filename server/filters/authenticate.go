@@ -38,6 +38,7 @@ func authenticate(a authx.Authenticator, measure MeasureAuthentication, r *http.
 	}
 	began := time.Now()
 	who, mine, err := a.Authenticate(r)
+	request.From(ctx).Took(request.Authentication, began)
 	if measure != nil {
 		measure(who, mine, err, time.Since(began))
 	}

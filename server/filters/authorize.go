@@ -69,6 +69,7 @@ func authorize(ctx context.Context, z authx.Authorizer, measure MeasureAuthoriza
 	defer span.End()
 	began := time.Now()
 	p, d, reason, err := permits.Decide(ctx, z, a)
+	request.From(ctx).Took(request.Authorization, began)
 	if measure != nil {
 		measure(d, err, time.Since(began))
 	}

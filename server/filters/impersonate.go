@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -103,6 +104,7 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	defer leave()
+	defer s.Took(request.Impersonation, time.Now())
 	constraint, stand := "", i.stand(claims)
 	if i.modes != nil {
 		who, constraint, err = i.modes.become(r.Context(), s, requested(r.Header))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs/budget"
@@ -169,7 +170,9 @@ func (f *InFlight) ask(w http.ResponseWriter, r *http.Request, class *flow.Class
 
 // enter waits for the seats of a request. It refuses a request that gets none, unless an administrator sent it.
 func (f *InFlight) enter(w http.ResponseWriter, t *activeRequest) error {
+	began := time.Now()
 	err := t.seats.Enter(t.ctx, &t.Request)
+	t.scope.Took(request.Queue, began)
 	if t.class != nil {
 		t.class.Entered(&t.Request, err)
 		if _, waited := t.Waited(); waited {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -116,7 +118,9 @@ func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlst
 		span.Number("operations", 1+len(extra))
 		pending.Commit = &span
 	}
+	began := time.Now()
 	out, err := s.store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
+	request.From(ctx).Took(request.Commit, began)
 	if err != nil {
 		if k, ok := keyOf(err); ok && k != op.Key {
 			if werr := s.CatchUp(ctx); werr != nil {

@@ -42,6 +42,7 @@ type Scope struct {
 
 	Audit       Auditor           // nil if nothing is recorded
 	Annotations map[string]string // of the audit event; nil if nothing is recorded
+	phases      phases            // likewise
 
 	Deprecated *Deprecation // of the requested API; otherwise nil
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // MutatingName is the name of the plugin of webhooks that may change objects.
@@ -69,7 +71,9 @@ func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *admi
 		return apierrors.NewInternalError(err)
 	}
 	n := notes{h: h, a: v.a, index: index}
+	began := time.Now()
 	out := p.call(ctx, h, v, s)
+	request.From(ctx).Took(request.MutatingWebhooks, began)
 	changed := false
 	if out.err == nil && len(out.patch) > 0 {
 		changed, out.err = p.apply(ctx, h, v, s, out.patch, &n)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // ValidatingName is the name of the plugin of webhooks that only look.
@@ -57,6 +59,7 @@ func (p *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	if ctx.Err() != nil {
 		return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
 	}
+	defer request.From(ctx).Took(request.ValidatingWebhooks, time.Now())
 	outcomes := make([]outcome, len(wanted))
 	var calls sync.WaitGroup
 	for i := 1; i < len(wanted); i++ {
