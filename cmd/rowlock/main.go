@@ -71,7 +71,13 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	version := root.Flags().Bool("version", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			return cli.PrintVersion(cmd.OutOrStdout())
+		}
+		return cmd.Help()
 	}
 	root.AddCommand(serve.Command(), access.InitCommand(), store.Command(), importer.Command(), exporter.Command(), access.ReadyCommand(), copier.Command(), access.CredentialCommand(), access.KubeconfigCommand(), etcd.Command(), envtest.Command(), convert.Command(), plugin.Command(), cli.VersionCommand())
 	root.AddCommand(history.Commands()...)

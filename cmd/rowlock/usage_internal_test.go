@@ -68,6 +68,20 @@ func TestServeHelp(t *testing.T) {
 	}
 }
 
+// TestVersion: the flag and the command print the same line.
+func TestVersion(t *testing.T) {
+	want, err := guided(t, "rowlock", "version")
+	if err != nil || !strings.HasPrefix(want, "rowlock ") || strings.Count(want, "\n") != 1 {
+		t.Fatalf("%q, %v", want, err)
+	}
+	if got, err := guided(t, "rowlock", "--version"); err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if got, err := guided(t, "rowlock", "--version=false"); err != nil || got == want {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestUsages: no usage quotes a text that pflag would show as the name of the value, and help does not list deprecated
 // flags.
 func TestUsages(t *testing.T) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -15,9 +16,12 @@ func VersionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of this binary and of the protocol it serves",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rowlock %s (Kubernetes %s, %s %s/%s)\n", program.Version, release.Default, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return PrintVersion(cmd.OutOrStdout()) },
 	}
+}
+
+// PrintVersion writes the line of the command version.
+func PrintVersion(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "rowlock %s (Kubernetes %s, %s %s/%s)\n", program.Version, release.Default, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }
