@@ -142,6 +142,7 @@ kubeconfig in the data directory; later starts use them.`,
 	})
 	compat.AddIgnored(f)
 	compat.AddRemoved(f)
+	compat.AddOnlyFalse(f)
 	f.SetNormalizeFunc(compat.OtherNames)
 	s.Help(cmd, map[string]string{gatesFlag: "Gate=true|false pairs; \"rowlock help gates\" lists the gates"},
 		"Feature gates: \"rowlock help gates\". Flags of kube-apiserver that have no effect here: docs/flags.md.")

@@ -44,6 +44,27 @@ func TestFlagsPage(t *testing.T) {
 	}
 }
 
+// TestOnlyFalse: a flag that cannot be turned on may be given with its default, and else stops the start with the reason.
+func TestOnlyFalse(t *testing.T) {
+	for name, why := range onlyFalse {
+		for _, tc := range []struct{ given, want string }{
+			{"--" + name + "=false", ""},
+			{"--" + name + "=0", ""},
+			{"--" + name, "--" + name + " cannot be turned on: " + why},
+			{"--" + name + "=true", "--" + name + " cannot be turned on: " + why},
+		} {
+			f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+			AddOnlyFalse(f)
+			if err := f.Parse([]string{tc.given}); err != nil {
+				t.Fatal(err)
+			}
+			if err := CheckValues(f); (err == nil) != (tc.want == "") || err != nil && err.Error() != tc.want {
+				t.Errorf("%s: %v, want %q", tc.given, err, tc.want)
+			}
+		}
+	}
+}
+
 // TestRemovedFlags: a removed flag does not stop a start; the log names it, and only if it is given.
 func TestRemovedFlags(t *testing.T) {
 	for _, r := range removed {

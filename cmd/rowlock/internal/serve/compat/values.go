@@ -54,6 +54,20 @@ var minimums = map[string]int64{
 	"default-not-ready-toleration-seconds": 0, "default-unreachable-toleration-seconds": 0, "min-request-timeout": 0,
 }
 
+// onlyFalse are flags of kube-apiserver that are off by default, and which this server cannot turn on, with the reason.
+var onlyFalse = map[string]string{
+	"emulation-forward-compatible":                "a server serves the APIs of the release that it emulates, and those of no later one",
+	"runtime-config-emulation-forward-compatible": "a server serves the APIs of the release that it emulates, and those of no later one",
+}
+
+// AddOnlyFalse declares the flags that cannot be turned on, hidden from help.
+func AddOnlyFalse(f *pflag.FlagSet) {
+	for name, why := range onlyFalse {
+		f.Bool(name, false, "only false: "+why)
+		f.Lookup(name).Hidden = true
+	}
+}
+
 // CheckValues finds invalid values. It accepts empty ones, which are checked where the flag is used.
 func CheckValues(f *pflag.FlagSet) error {
 	words := validWords()
@@ -67,6 +81,9 @@ func CheckValues(f *pflag.FlagSet) error {
 		}
 		if least, ok := minimums[flag.Name]; ok {
 			err = checkNumber(flag, least)
+		}
+		if why, ok := onlyFalse[flag.Name]; ok && flag.Value.String() != "false" {
+			err = fmt.Errorf("--%s cannot be turned on: %s", flag.Name, why)
 		}
 	})
 	return err
