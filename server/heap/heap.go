@@ -38,7 +38,7 @@ const (
 	tidyAfter = 3        // looks with next to nothing allocated after which garbage is collected
 	little    = 1 << 20  // bytes between two looks that are next to nothing
 	fraction  = 128      // so is this fraction of the live bytes: a server checks its objects in the background
-	worth     = 8 << 20  // bytes of garbage, or of free memory, from which on collecting is worthwhile, a sixteenth of the live bytes,
+	worth     = 8 << 20  // bytes of garbage and of free memory from which on collecting is worthwhile, a sixteenth of the live bytes,
 	worthAny  = 32 << 20 // or these, however much lives
 
 	// Cached values stay for up to a minute after their use (compiled schemas, OpenAPI documents), and
