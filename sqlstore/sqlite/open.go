@@ -213,9 +213,10 @@ func createPrivate(path string) (denied bool, err error) {
 	return false, f.Close()
 }
 
-// dsn names a file.
+// dsn names a file. Transactions that package sql begins, as for migrations, wait for the lock of writers at once: SQLite
+// does not wait for it in a transaction that has read.
 func dsn(path string) string {
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String()
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_txlock=immediate"}).String()
 }
 
 func (d *Driver) commonPragmas() []string {
