@@ -228,8 +228,8 @@ func resealedWhilePacked(t *testing.T, db Database) {
 	}
 }
 
-// resealedBelowFloors encrypts with another key what is below the floors and still stored: rows that no process has packed
-// or deleted yet, and a part of a pack.
+// resealedBelowFloors checks that a rewrite with another key includes history below the floors that is still stored: rows
+// that no process has packed or deleted yet, and a part of a pack.
 func resealedBelowFloors(t *testing.T, db Database) {
 	d, keys := db.Open(t), NewTestSealer("old")
 	if !restates(t, d) {
