@@ -81,7 +81,7 @@ func (c *client) inspect(ctx context.Context, property, what, path string, wrong
 	c.rec.Add(check)
 }
 
-// there returns what is wrong with an object that must exist.
+// there describes the fault if an object that must exist is absent; "" if it exists.
 func there(o object) string {
 	if o == nil {
 		return "it is gone"
@@ -89,7 +89,7 @@ func there(o object) string {
 	return ""
 }
 
-// going returns what is wrong with an object that must exist and be marked for deletion.
+// going describes the fault if an object is absent or not marked for deletion; "" if it is marked.
 func going(o object) string {
 	if o != nil && o.at("metadata", "deletionTimestamp") == nil {
 		return "it is not marked"
