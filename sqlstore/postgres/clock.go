@@ -26,13 +26,23 @@ func (c *clock) now() time.Time {
 // reckon returns the database's time at a moment here.
 func (c *clock) reckon(here time.Time) time.Time { return c.there.Add(here.Sub(c.at)) }
 
-// update takes a time that the database read between two moments here. If the
-// current estimate is possible it stays, so that a slow answer changes nothing.
+// update takes a time that the database read between two moments here. A possible estimate stays, so that a
+// slow answer changes nothing. One that drifted becomes the nearest possible time, which a slow answer does
+// not move far; one that is wrong by more than the answer took, because a clock was set, becomes the middle.
 func (c *clock) update(there, asked, answered time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.at.IsZero() && !c.reckon(asked).After(there) && !c.reckon(answered).Before(there) {
+	took := answered.Sub(asked)
+	latest, now := there.Add(took), c.reckon(answered) // of there and latest, both at answered
+	switch {
+	case c.at.IsZero() || now.Before(there.Add(-took)) || now.After(latest.Add(took)):
+		now = there.Add(took / 2)
+	case now.Before(there):
+		now = there
+	case now.After(latest):
+		now = latest
+	default:
 		return
 	}
-	c.at, c.there = asked.Add(answered.Sub(asked)/2), there
+	c.at, c.there = answered, now
 }

@@ -36,6 +36,13 @@ func TestClock(t *testing.T) {
 		wait(time.Hour)
 		ask(time.Second, 0) // slow on one way alone: no reason to move
 		near(there, 0)
+		wait(time.Hour)
+		there = there.Add(time.Millisecond) // it drifted
+		ask(time.Second, 0)                 // slow on one way alone: no reason to move far
+		near(there, 0)
+		there = there.Add(-time.Millisecond)
+		ask(0, time.Second)
+		near(there, 0)
 		there = there.Add(3 * time.Hour)
 		near(there.Add(-3*time.Hour), 0)
 		ask(0, 10*time.Millisecond)

@@ -115,6 +115,12 @@ func init() {
 			o.Call, o.Return = 40*s, 46*s
 			r.Ops[len(r.Ops)-2].Call, r.Ops[len(r.Ops)-2].Return = 45*s, 45*s+ms
 		}, ""},
+		"a moment of a write whose client got no answer": {func(r *history.Round) {
+			moment(r, 27)
+			o := r.Ops[len(r.Ops)-1]
+			o.Call, o.Return, o.Outcome = 40*s, 40*s+ms, history.Unknown
+			r.Ops[len(r.Ops)-2].Call, r.Ops[len(r.Ops)-2].Return = 41*s, 41*s+ms
+		}, ""},
 		"a moment of a clock that was wrong":    {func(r *history.Round) { moment(r, 27); fault(r, history.Fault{Clock: true, Stamps: true}) }, ""},
 		"a moment of a database that went back": {func(r *history.Round) { moment(r, 27); goesOn(r, 28) }, ""},
 		"a status that replaces what it names": {func(r *history.Round) {

@@ -79,30 +79,33 @@ func (j *judge) moments() {
 		if seen := j.seenBefore(m.Of - wholeSecond - clocksDiffer); seen > m.Revision {
 			j.violate("exact", []string{m.String(), j.whoSaw(seen)}, "revision %d is named for %s, and %d had been seen before", m.Revision, m.Of.Round(time.Millisecond), seen)
 		}
-		if after := j.committedOf(m); j.tooNew(m.Revision, after) {
-			j.violate("exact", append([]string{m.String()}, opLines(j.writeAfter(m.Revision, after))...), "revision %d is named for %s, and a write with a lower revision, or that one, began afterwards", m.Revision, m.Of.Round(time.Millisecond))
+		if after, of := j.committedOf(m); j.tooNew(m.Revision, after) {
+			j.violate("exact", append([]string{m.String()}, opLines(j.writeAfter(m.Revision, after), of)...), "revision %d is named for %s, and a write with a lower revision, or that one, began afterwards", m.Revision, m.Of.Round(time.Millisecond))
 		}
 	}
 }
 
-// committedOf returns when the revision that a server names for a time may have been committed. One of several servers waits for the
-// others' commits after it has read its clock, so the revision may have the time and be above writes that began later.
-func (j *judge) committedOf(m *history.Moment) time.Duration {
+// committedOf returns until when the revision that a server names for a time may have been committed, and its write if that is known. One
+// of several servers waits for the others' commits after it has read its clock, so the revision may have the time and be above writes that
+// began later; without an answer, its client does not know until when.
+func (j *judge) committedOf(m *history.Moment) (time.Duration, *history.Op) {
 	after := m.Of + clocksDiffer
 	for _, p := range j.parts {
 		for _, all := range p.keys {
 			for _, v := range all {
 				switch {
 				case v.revision != m.Revision:
-				case v.op == nil: // a server's own write
-					return m.At
+				case v.op == nil || v.op.Call <= after && v.op.Outcome == history.Unknown: // nil: a server's own write
+					return m.At, v.op
 				case v.op.Call <= after:
-					return max(after, v.op.Return)
+					return max(after, v.op.Return), v.op
+				default:
+					return after, v.op
 				}
 			}
 		}
 	}
-	return after
+	return after, nil
 }
 
 // version returns the version of an object at a revision at which a read shows it. Not known: that is between parts of the log, or
