@@ -121,6 +121,13 @@ func init() {
 			o.Call, o.Return, o.Outcome = 40*s, 40*s+ms, history.Unknown
 			r.Ops[len(r.Ops)-2].Call, r.Ops[len(r.Ops)-2].Return = 41*s, 41*s+ms
 		}, ""},
+		"a moment of a write of an object that is not followed": {func(r *history.Round) {
+			moment(r, 28)
+			r.Ops[len(r.Ops)-1].Call, r.Ops[len(r.Ops)-1].Return = 41*s, 41*s+ms
+			last := r.Segments[len(r.Segments)-1]
+			last.To = 28
+			last.Rows = append(last.Rows, history.Row{Key: history.Key{Resource: "leases", Namespace: "kube-system", Name: "other"}, Revision: 28})
+		}, ""},
 		"a moment of a clock that was wrong":    {func(r *history.Round) { moment(r, 27); fault(r, history.Fault{Clock: true, Stamps: true}) }, ""},
 		"a moment of a database that went back": {func(r *history.Round) { moment(r, 27); goesOn(r, 28) }, ""},
 		"a status that replaces what it names": {func(r *history.Round) {

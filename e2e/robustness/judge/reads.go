@@ -87,7 +87,7 @@ func (j *judge) moments() {
 
 // committedOf returns until when the revision that a server names for a time may have been committed, and its write if that is known. One
 // of several servers waits for the others' commits after it has read its clock, so the revision may have the time and be above writes that
-// began later; without an answer, its client does not know until when.
+// began later; its client does not know until when without an answer, and nothing does if the object is not followed.
 func (j *judge) committedOf(m *history.Moment) (time.Duration, *history.Op) {
 	after := m.Of + clocksDiffer
 	for _, p := range j.parts {
@@ -105,7 +105,7 @@ func (j *judge) committedOf(m *history.Moment) (time.Duration, *history.Op) {
 			}
 		}
 	}
-	return after, nil
+	return m.At, nil // a write of an object that is not followed, or one that was compacted
 }
 
 // version returns the version of an object at a revision at which a read shows it. Not known: that is between parts of the log, or
