@@ -35,13 +35,14 @@ type Host struct {
 	Metrics      *reconcile.Metrics
 	Aggregator   *aggregator.Aggregator
 	Remote       reconcile.RemoteResources
-	AnyNamespace bool // objects may be made in namespaces that are not there
+	Start        int64 // the store's revision when the server started
+	AnyNamespace bool  // objects may be made in namespaces that are not there
 	Release      release.Version
 }
 
 // base returns the Base of a controller whose metrics have a name; "": no metrics.
 func (h *Host) base(queue string) reconcile.Base {
-	b := reconcile.Base{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves}
+	b := reconcile.Base{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Start: h.Start}
 	if queue != "" {
 		b.Meter = h.Metrics.Of(queue)
 	}

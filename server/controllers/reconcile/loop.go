@@ -193,7 +193,9 @@ func (l *Loop) list(ctx context.Context, s Source, there *cache.Snapshot) {
 	if s.Seen == nil {
 		return
 	}
+	defer l.Queue.list(false, false)
 	there.Ascend("", "", "", func(item *cache.Item) bool {
+		l.Queue.list(true, item.Revision <= l.Start)
 		l.show(ctx, item, s.Seen)
 		return ctx.Err() == nil
 	})
@@ -246,11 +248,9 @@ func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 	for _, key := range l.Keys {
 		l.Queue.AddAfter(key, 0)
 	}
-	l.Queue.list(true)
 	for i, s := range l.Sources {
 		l.list(ctx, s, there[i])
 	}
-	l.Queue.list(false)
 	for ctx.Err() == nil {
 		l.cases[clockMoved] = receive(l.Moves.Next())
 		if l.Signal != nil {

@@ -119,6 +119,43 @@ func TestResync(t *testing.T) {
 	}))
 }
 
+// TestRestart: a list leaves objects alone that were written since the server started, and no older ones, unless they have changed.
+func TestRestart(t *testing.T) {
+	l := &looped{}
+	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
+		w.Set("configmaps", "a", "old", `{}`)
+		w.Set("configmaps", "a", "new", `{}`)
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{{999 * time.Millisecond, "[]"}, {time.Millisecond, "[old]"}, {4999 * time.Millisecond, "[]"}, {time.Millisecond, "[new]"}, {2999 * time.Millisecond, "[]"}, {time.Millisecond, "[old]"}} {
+			controllertest.Advance(step.after)
+			if got := l.took(); got != step.want {
+				t.Errorf("%v after the step before: %s, want %s", step.after, got, step.want)
+			}
+		}
+		w.Set("configmaps", "a", "old", `{"data":{"a":"b"}}`)
+		controllertest.Advance(4999 * time.Millisecond)
+		if got := l.took(); got != "[]" {
+			t.Errorf("before changes have settled: %s", got)
+		}
+		controllertest.Advance(time.Millisecond)
+		if got := l.took(); got != "[new old]" {
+			t.Errorf("when they have settled: %s", got)
+		}
+	}, l.run(func(l *looped) {
+		l.Debounce, l.Resync, l.Start = 5*time.Second, 8*time.Second, 1
+		begins := 0
+		l.Begin = func(context.Context) error {
+			controllertest.After()
+			if begins++; begins == 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		}
+	}))
+}
+
 // TestShareAndWatches: a loop pauses by its share of time, and stops a watch that is no longer wanted.
 func TestShareAndWatches(t *testing.T) {
 	l := &looped{takes: 100 * time.Millisecond}

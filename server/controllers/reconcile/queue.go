@@ -27,6 +27,7 @@ type Queue[K, T comparable] struct {
 	due, urgent fair.Queue[T, *entry[K]]
 	workers     int
 	listing     bool
+	listsOld    bool // what is listed has not changed since the server started
 }
 
 // Result determines when a key is reconciled again without a change, and its pause despite changes.
@@ -113,7 +114,11 @@ func (q *Queue[K, T]) add(key K, revision int64, urgent bool) {
 	if e.changed == 0 {
 		e.changed = now
 	}
-	if !q.listing || e.settled == 0 {
+	switch {
+	case q.listing && e.settled != 0:
+	case q.listsOld:
+		e.settled = now
+	default:
 		e.settled = min(now+q.Debounce, e.changed+time.Duration(q.MaxDebounceFactor)*q.Debounce)
 	}
 	if urgent && !e.urgent {
@@ -125,11 +130,12 @@ func (q *Queue[K, T]) add(key K, revision int64, urgent bool) {
 	q.put(e, now)
 }
 
-// list means that keys are added by a list: one that is debounced already has not changed.
-func (q *Queue[K, T]) list(listing bool) {
+// list means that keys are added by a list: one that is debounced already has not changed. Old objects have not since the
+// server started, and their keys are due: a server that is restarted often would never get to them.
+func (q *Queue[K, T]) list(listing, old bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.listing = listing
+	q.listing, q.listsOld = listing, old
 }
 
 // AddAfter reconciles a key after a delay at the latest, even during its pause.

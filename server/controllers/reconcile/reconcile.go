@@ -60,6 +60,7 @@ type Base struct {
 	Clock    func() time.Time // nil: time.Now
 	Moves    Moves            // of the clock
 	Debounce time.Duration    // how long new changes are left alone
+	Start    int64            // the store's revision when the server started; a list does not leave older objects alone
 	Retry    time.Duration    // the first backoff; 0: 1 second
 	Meter    *Meter           // nil: the work is not measured
 }
