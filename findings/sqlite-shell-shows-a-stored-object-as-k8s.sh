@@ -39,15 +39,14 @@ go run -mod=mod . | shell kine.db
 {
   for mode in list csv line json markdown quote; do
     printf '%s: ' $mode
-    shell -noheader -cmd ".mode $mode" kine.db 'SELECT value FROM kine' | tr '\n' ' ' | cut -c1-60
+    shell -noheader -cmd ".mode $mode" kine.db 'SELECT value FROM kine' | tr -d '\r' | tr '\n' ' ' | cut -c1-60
   done
   printf 'length: '
   shell kine.db 'SELECT length(value) FROM kine'
 } | tee out
 cat >want <<'EOF'
 list: k8s 
-csv: k8s
- 
+csv: k8s 
 line: value = k8s 
 json: [{"value":"k8s\u0000\n\u000f\n\u0002v1\u0012\tConfigMap\u001
 markdown: | value | |-------| | k8s   | 
