@@ -4,8 +4,7 @@
 # Seen: `!README.md` in a .helmignore is "what is not README.md is ignored": the chart loses Chart.yaml, its templates and all the rest. After `*.md` it does
 # not bring README.md back either, since the first rule that matches ends the search: of the two lines together nothing is left.
 # Expected: an exception from the rules before it, as in a .gitignore, whose format "closely follows" says the documentation.
-# Who is hurt: charts with a line copied from a .gitignore: `helm package` of a chart with a subchart or files that are read with .Files works, and
-# those files are missing; and where the error comes, "Chart.yaml file is missing", it names a file that is there.
+# Who is hurt: charts with a line copied from a .gitignore: where it makes an exception there, Helm no longer sees Chart.yaml, though the file is there.
 set -eu
 dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT; cd "$dir"
 mkdir -p chart/templates
