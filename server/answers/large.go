@@ -33,7 +33,8 @@ const (
 	slowAfter = 10 * time.Second
 )
 
-// slowClientWriter is a writer that counts the bytes of writes, and the time for which they wait for the client.
+// slowClientWriter is a writer that counts the bytes of writes, and the time for which they wait for the client. A wait of the request
+// for a seat, with which a write may end, does not count.
 type slowClientWriter struct {
 	http.ResponseWriter
 	bytes  atomic.Int64 // also of the present write
@@ -48,6 +49,9 @@ func (q *Request) count() {
 	if q.taken == nil {
 		q.taken = &slowClientWriter{ResponseWriter: q.W, epoch: time.Now()}
 		q.W = q.taken
+		if q.Scope != nil {
+			q.Scope.Taken = q.taken.endWrite
+		}
 	}
 }
 
@@ -70,13 +74,18 @@ func (t *slowClientWriter) Write(p []byte) (n int, err error) {
 
 // count counts a write of n bytes.
 func (t *slowClientWriter) count(n int, write func() error) error {
-	began := time.Since(t.epoch)
 	t.bytes.Add(int64(n))
-	t.since.Store(int64(max(began, 1)))
+	t.since.Store(int64(max(time.Since(t.epoch), 1)))
 	err := write()
-	t.since.Store(0)
-	t.waited.Add(int64(time.Since(t.epoch) - began))
+	t.endWrite()
 	return err
+}
+
+// endWrite ends the present write, unless it has ended.
+func (t *slowClientWriter) endWrite() {
+	if since := t.since.Swap(0); since != 0 {
+		t.waited.Add(int64(time.Since(t.epoch)) - since)
+	}
 }
 
 // Send calls write, which sends n bytes of the answer to a request past its writer. While the request has room, Send counts them,
@@ -154,9 +163,15 @@ func (q *Request) End() {
 	q.Done()
 	q.room.Leave()
 	q.room, q.large = nil, 0
-	if q.taken != nil && q.taken.ended.Load() {
+	if q.taken == nil {
+		return
+	}
+	if q.taken.ended.Load() {
 		// All may have been written before. The next request on a connection must not find the deadline.
 		_ = http.NewResponseController(q.taken.ResponseWriter).SetWriteDeadline(time.Time{})
+	}
+	if q.Scope != nil {
+		q.Scope.Taken = nil
 	}
 	q.taken = nil // a watch goes on without its writer
 }

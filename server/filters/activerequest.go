@@ -86,6 +86,9 @@ func (t *activeRequest) FlushError() error {
 
 // sent ends a write. If the request lost its seats during it, it waits for others.
 func (t *activeRequest) sent(err error) error {
+	if t.scope.Taken != nil {
+		t.scope.Taken()
+	}
 	if late := t.seats.Sent(t.ctx, &t.Request); err == nil {
 		return late
 	}

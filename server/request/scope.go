@@ -48,6 +48,9 @@ type Scope struct {
 
 	// Seat is the capacity that the request uses; nil: none. A watch has it until it has begun.
 	Seat Seat
+	// Taken, if set, is called once the client has taken a write of the answer, before the request waits for a seat that it has lost
+	// in the meantime.
+	Taken func()
 
 	header   http.Header
 	warnings []string
