@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/release"
 )
 
@@ -41,6 +42,16 @@ func TestResources(t *testing.T) {
 		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%v: %v, want %q", c.resources, err, c.fault)
 		}
+	}
+}
+
+// TestErrorsOfManyWebhooksEnd: many invalid webhooks have as many errors as an answer contains.
+func TestErrorsOfManyWebhooksEnd(t *testing.T) {
+	strategy := admissionregistration.ValidatingWebhookConfiguration(release.Default)
+	w := &admissionv1.ValidatingWebhookConfiguration{Webhooks: make([]admissionv1.ValidatingWebhook, 20_000)}
+	strategy.Default(w)
+	if n := len(strategy.Validate(context.Background(), w)); n < rules.MaxErrors || n > rules.MaxErrors+20 {
+		t.Errorf("%d errors", n)
 	}
 }
 

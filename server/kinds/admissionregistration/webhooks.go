@@ -173,6 +173,9 @@ func validateHooks(of release.Version, list []hook, t tolerance) field.ErrorList
 		errs = append(errs, rules.ReviewVersions(h.versions, t.versions, "must specify one of v1, v1beta1", p.Child("admissionReviewVersions"))...)
 		errs = rules.DuplicateIf(errs, h.name != "" && seen[h.name] && !t.names, p.Child("name"), h.name)
 		seen[h.name] = true
+		if len(errs) > rules.MaxErrors {
+			break
+		}
 	}
 	return errs
 }

@@ -42,13 +42,17 @@ func WebhookService(namespace, name string, path *string, port int32, p *field.P
 		return append(errs, field.Invalid(at, *path, "segment[0] may not be empty"))
 	}
 	errs = InvalidIf(errs, (*path)[0] != '/', at, *path, "must start with a '/'")
-	for i, segment := range strings.Split(strings.TrimSuffix((*path)[1:], "/"), "/") {
+	i := 0
+	for segment := range strings.SplitSeq(strings.TrimSuffix((*path)[1:], "/"), "/") {
 		if segment == "" {
 			errs = append(errs, field.Invalid(at, *path, fmt.Sprintf("segment[%d] may not be empty", i)))
-			continue
+		} else {
+			for _, msg := range validation.IsDNS1123Subdomain(segment) {
+				errs = append(errs, field.Invalid(at, *path, fmt.Sprintf("segment[%d]: %v", i, msg)))
+			}
 		}
-		for _, msg := range validation.IsDNS1123Subdomain(segment) {
-			errs = append(errs, field.Invalid(at, *path, fmt.Sprintf("segment[%d]: %v", i, msg)))
+		if i++; len(errs) > MaxErrors { // a path of a megabyte could have a million
+			break
 		}
 	}
 	return errs
@@ -70,6 +74,9 @@ func ReviewVersions(versions []string, tolerant bool, missing string, p *field.P
 	}
 	seen := Seen[string]{}
 	for i, v := range versions {
+		if len(errs) > MaxErrors {
+			break
+		}
 		if seen.Again(v) {
 			errs = append(errs, field.Invalid(p.Index(i), v, "duplicate version"))
 			continue

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"encoding/pem"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,22 @@ func TestReviewVersions(t *testing.T) {
 		err := rules.ReviewVersions(strings.Fields(c.versions), c.tolerant, "missing", field.NewPath("v")).ToAggregate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: %v, want %q", c.versions, err, c.want)
+		}
+	}
+}
+
+// TestErrorsOfWebhooksEnd: a path with a million invalid segments, and a list of as many versions, have as many errors as an answer
+// contains.
+func TestErrorsOfWebhooksEnd(t *testing.T) {
+	const many = 1 << 20
+	empty, odd := strings.Repeat("/", many), strings.Repeat("/_", many)
+	for what, errs := range map[string]field.ErrorList{
+		"empty segments": rules.WebhookService("ns", "s", &empty, 443, field.NewPath("service")),
+		"odd segments":   rules.WebhookService("ns", "s", &odd, 443, field.NewPath("service")),
+		"versions":       rules.ReviewVersions(slices.Repeat([]string{"V"}, many), false, "", field.NewPath("v")),
+	} {
+		if n := len(errs); n < rules.MaxErrors || n > rules.MaxErrors+10 {
+			t.Errorf("%s: %d errors", what, n)
 		}
 	}
 }
