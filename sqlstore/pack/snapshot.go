@@ -11,8 +11,10 @@ import (
 // Snapshot reads ended rows and packs as they are at one moment. Each method is one query of a driver.
 type Snapshot interface {
 	// Ended reads the oldest rows of a key that were written after a revision, and ended from one revision up to another; more:
-	// there may be others.
+	// there may be others. A row that Stays may lack its value.
 	Ended(ctx context.Context, key sqlstore.Key, written, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error)
+	// Stays reports whether a row that Ended has read is not packed.
+	Stays(row *sqlstore.Row) bool
 	// Around reads the pack of a key that ends first after a revision; nil: there is none.
 	Around(ctx context.Context, key sqlstore.Key, revision int64) (*Pack, error)
 	// Below reads the packs of a key that end below a revision and above a floor, newest first.
@@ -130,11 +132,14 @@ func Gather(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, from
 		if len(found) > 0 {
 			u, cost, err := newUnit(ctx, s, found, f.Of(done.Next.Key.Resource), done)
 			var damaged *sqlstore.CorruptError
-			if more = more && err == nil; err != nil && !errors.As(err, &damaged) {
+			stay := errors.Is(err, errStays) || errors.As(err, &damaged)
+			if err != nil && !stay {
 				return nil, err
-			} // else the rows of this key stay as long as the damaged row or pack does
-			units, left = append(units, u), left-cost
-			if more || err == nil && left <= 0 { // the next rows of this key can be read after this transaction
+			}
+			if len(u.Drop)+len(u.Move) > 0 {
+				units = append(units, u)
+			}
+			if left -= cost; !stay && (more || left <= 0) { // the next rows of this key can be read after this transaction
 				done.Next.Revision = found[len(found)-1].Superseded
 				return units, nil
 			}
@@ -149,8 +154,11 @@ func Gather(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, from
 	return units, ctx.Err()
 }
 
+// errStays: a row of a key is not packed, and no later one: the packs of a key are older than its rows.
+var errStays = errors.New("a row is not packed")
+
 // newUnit makes the unit of the oldest rows of a key, and returns its cost in the measure of PackedFor. Errors:
-// CorruptError where a row, or the pack before the rows, is damaged; the unit then has the work that can be done.
+// errStays, and CorruptError where a row, or the pack before the rows, is damaged; the unit then has the work that can be done.
 func newUnit(ctx context.Context, s Snapshot, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) (u Unit, cost int64, err error) {
 	kept := 0
 	for kept < len(rows) && rows[kept].Superseded <= floor {
@@ -161,9 +169,15 @@ func newUnit(ctx context.Context, s Snapshot, rows []sqlstore.Row, floor int64, 
 	for i := range rows {
 		cost += sqlstore.PackedFor + int64(len(rows[i].Value))
 	}
-	move := rows[kept:]
+	move, stays := rows[kept:], error(nil)
+	for i := range move {
+		if s.Stays(&move[i]) {
+			move, stays = move[:i], errStays
+			break
+		}
+	}
 	if len(move) == 0 {
-		return u, cost, nil
+		return u, cost, stays
 	}
 	for i := range move {
 		if row := &move[i]; row.Damaged != nil { // otherwise the checksum of a pack would confirm it
@@ -195,5 +209,5 @@ func newUnit(ctx context.Context, s Snapshot, rows []sqlstore.Row, floor int64, 
 	for i := range move {
 		done.Bytes += int64(len(move[i].Value))
 	}
-	return u, cost, nil
+	return u, cost, stays
 }

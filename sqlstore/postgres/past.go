@@ -82,6 +82,9 @@ func (h history) Below(ctx context.Context, key sqlstore.Key, revision, floor in
 	return collectPacks(rows)
 }
 
+// Stays implements pack.Snapshot: packing a large value delays no other writer.
+func (history) Stays(*sqlstore.Row) bool { return false }
+
 func (h history) NextEnded(ctx context.Context, after sqlstore.Key) (sqlstore.Key, bool, error) {
 	return nextKey(ctx, h.tx, qNextEnded, after)
 }

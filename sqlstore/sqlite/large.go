@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql/driver"
 	"fmt"
@@ -17,6 +16,9 @@ import (
 // the value, and the sweeper (sweep.go) abandons it if its writer gives it up or does not commit in time: the revision becomes
 // 0, and no row can hold it any more. The sweeper then deletes its pieces in steps. The transaction that deletes a row also
 // drops its value.
+//
+// Packing leaves such rows in kv until their history ends: a pack has at most one value of this size, so it would only write the value
+// again, in one transaction.
 //
 // Large values that older versions wrote into rows stay there.
 
@@ -103,19 +105,10 @@ func (c *conn) large(id int64) (value []byte, damage, err error) {
 // dropLarge drops the value of the row of a revision, if it is in pieces.
 func dropLarge(w *conn, revision int64) error { return w.exec(qDropLarge, revision) }
 
-// unkeep deletes a row that must be as it was read. A value in pieces is compared once the row was read again, also one that is
-// damaged, of which any number of bytes may be left.
+// unkeep deletes a row that must be as it was read. A value in pieces, which was not read, is dropped.
 func unkeep(w *conn, row *sqlstore.Row) error {
-	value := row.Value
-	if value == nil {
-		value = []byte{} // and not NULL
-	}
-	if n, err := w.execCount(qUnkeep, row.Revision, row.Superseded, value); err != nil || n == 1 {
-		return one(n, err)
-	}
-	now, _, err := readRow(context.Background(), w, qRow, row.Revision)
-	if err != nil || !bytes.Equal(now.Value, value) {
-		return one(0, err)
+	if row.Value != nil {
+		return one(w.execCount(qUnkeep, row.Revision, row.Superseded, row.Value))
 	}
 	if err := one(w.execCount(qUnkeepLarge, row.Revision, row.Superseded)); err != nil {
 		return err

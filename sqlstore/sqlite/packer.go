@@ -157,7 +157,7 @@ func gather(ctx context.Context, c *conn, b sqlstore.Bounds, from sqlstore.Curso
 	if err != nil {
 		return nil, err
 	}
-	return pack.Gather(ctx, history{c}, f, b.Floor, from, limit, min(pack.MaxRows, limit), done)
+	return pack.Gather(ctx, packing{history{c}}, f, b.Floor, from, limit, min(pack.MaxRows, limit), done)
 }
 
 // writeUnit replaces rows, and the pack before them, by packs. All of them must be as they were read.

@@ -149,7 +149,21 @@ var errEnough = errors.New("enough was read")
 const unitBytes = 256 << 10
 
 func (h history) Ended(ctx context.Context, key sqlstore.Key, written, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
-	dec := decoder{c: h.c}
+	return h.ended(ctx, &decoder{c: h.c}, key, written, from, upTo, limit)
+}
+
+func (history) Stays(*sqlstore.Row) bool { return false }
+
+// packing is history for packing, which leaves values in pieces where they are, and does not read them.
+type packing struct{ history }
+
+func (p packing) Ended(ctx context.Context, key sqlstore.Key, written, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
+	return p.ended(ctx, &decoder{}, key, written, from, upTo, limit)
+}
+
+func (packing) Stays(row *sqlstore.Row) bool { return row.Value == nil }
+
+func (h history) ended(ctx context.Context, dec *decoder, key sqlstore.Key, written, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
 	size := 0
 	err = h.c.query(ctx, func(v []driver.Value) error {
 		row, err := dec.row(v)

@@ -13,7 +13,7 @@ import (
 type decoder struct {
 	resource, namespace string
 	sums                sqlstore.Checksummer
-	c                   *conn // reads values that are stored in pieces
+	c                   *conn // reads values that are stored in pieces; nil: they are left out, and nil
 }
 
 func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
@@ -25,13 +25,15 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 	deleted, _ := v[6].(int64)
 	r.Deleted = deleted != 0
 	var missing error
-	if id, ok := v[7].(int64); ok && d.c != nil {
+	id, apart := v[7].(int64)
+	switch {
+	case !apart:
+		r.Value = blob(v[7])
+	case d.c != nil:
 		var err error
 		if r.Value, missing, err = d.c.large(id); err != nil {
 			return r, err
 		}
-	} else {
-		r.Value = blob(v[7])
 	}
 	if expires, ok := v[8].(int64); ok {
 		r.ExpiresAt = fromMicros(expires)
@@ -46,6 +48,7 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 		r.Damaged = &sqlstore.DamageError{Reason: "its created_revision or written_at is not a number"}
 	case missing != nil:
 		r.Damaged = missing
+	case r.Value == nil: // nothing is known of it
 	default:
 		r.Damaged = d.damage(&r, v)
 	}
@@ -95,11 +98,14 @@ func text(v driver.Value) string {
 	return ""
 }
 
-// blob also accepts text: a value that an administrator has written by hand must stay readable.
+// blob also accepts text: a value that an administrator has written by hand must stay readable. It never returns nil.
 func blob(v driver.Value) []byte {
 	switch b := v.(type) {
 	case []byte:
-		return b
+		if b != nil {
+			return b
+		}
+		return []byte{}
 	case string:
 		return []byte(b)
 	case nil:
