@@ -25,6 +25,7 @@ type staging struct {
 
 	mu        sync.Mutex
 	abandoned []abandoned
+	closed    bool // the sweeper has ended
 }
 
 // abandoned has the ids of staged values that no row will have.
@@ -37,16 +38,33 @@ func newStaging() *staging {
 	return &staging{most: stagedBytes, room: semaphore.NewWeighted(stagedBytes), wake: make(chan struct{}, 1), sweeping: semaphore.NewWeighted(1)}
 }
 
-// abandon passes values to the sweeper, which deletes them.
+// abandon passes values to the sweeper, which deletes them. Once it has ended, the next process does.
 func (s *staging) abandon(a abandoned) {
-	if len(a.ids) == 0 {
-		s.room.Release(a.room)
+	if len(a.ids) > 0 && s.pass(a) {
+		s.wakeUp()
 		return
 	}
+	s.room.Release(a.room)
+}
+
+// pass returns false if the sweeper has ended.
+func (s *staging) pass(a abandoned) bool {
 	s.mu.Lock()
-	s.abandoned = append(s.abandoned, a)
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.abandoned = append(s.abandoned, a)
+	}
+	return !s.closed
+}
+
+// close releases the room of abandoned values as the sweeper ends: Stage must not wait for it.
+func (s *staging) close() {
+	s.mu.Lock()
+	s.closed = true
 	s.mu.Unlock()
-	s.wakeUp()
+	for _, a := range s.takeAbandoned() {
+		s.room.Release(a.room)
+	}
 }
 
 func (s *staging) wakeUp() {

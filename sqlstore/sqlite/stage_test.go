@@ -179,6 +179,36 @@ func TestStagedValuesHaveRoom(t *testing.T) {
 	f.becomes(t, 0, leftOver)
 }
 
+// TestStageAfterClose: the driver closes while a value waits for room. The values for which it waits are deleted by the next process,
+// and it does not wait for that.
+func TestStageAfterClose(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	d := f.Open(t).(*sqlite.Driver)
+	d.SetStagingRoom(3 << 20)
+	op := func(name string) []sqlstore.Op {
+		return []sqlstore.Op{{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Name: name}, Value: storetest.LargeJSON(1, 2<<20)}}
+	}
+	first, second := op("first"), op("second")
+	mustStage(t, d, first)
+	done := make(chan error, 1)
+	go func() { done <- d.Stage(t.Context(), second) }()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.Unstage(first, false)
+	select {
+	case err := <-done:
+		if err != nil || second[0].Staged != 0 {
+			t.Fatalf("staged %d, %v", second[0].Staged, err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it still waits")
+	}
+	d.Unstage(second, false)
+	f.Open(t)
+	f.becomes(t, 0, stored)
+}
+
 // TestFullWhileStaging: a value that does not fit is refused by its commit. No piece of it is stored, for which others would lack room.
 func TestFullWhileStaging(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{MaxBytes: 8 << 20}}

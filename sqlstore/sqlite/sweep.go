@@ -20,6 +20,7 @@ const (
 // sweeps runs the sweeper until the driver closes. Processes that have ended left the values that no row had before a time.
 func (d *Driver) sweeps(ended time.Time) {
 	defer d.loops.Done()
+	defer d.staging.close()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
