@@ -121,8 +121,21 @@ func write(ctx context.Context, d sqlstore.Driver, ops ...sqlstore.Op) (int64, e
 	return out[0].Revisions[0], nil
 }
 
-// commit writes a batch, and resolves an unknown outcome.
-func commit(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
+// commit writes a batch, and resolves an unknown outcome. A batch of several Txns has no large values: each could take all room for
+// staged ones.
+func commit(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) (out []sqlstore.Outcome, err error) {
+	for i := range batch {
+		ops := batch[i].Ops
+		if err := d.Stage(ctx, ops); err != nil {
+			return nil, err
+		}
+		defer func() { d.Unstage(ops, err == nil && out[i].Err == nil) }()
+	}
+	return apply(ctx, d, batch)
+}
+
+// apply is commit without staging.
+func apply(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 	const tries = 20
 	uncertain := false // the driver forgets the outcome when the next batch comes
 	for try := 1; ; try++ {

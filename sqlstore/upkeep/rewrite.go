@@ -130,8 +130,14 @@ func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.R
 		case value == nil:
 			continue
 		}
-		op := sqlstore.Op{Verb: sqlstore.Update, Key: rows[i].Key, Expect: rows[i].Revision, Value: value, ExpiresAt: rows[i].ExpiresAt}
-		if batch = append(batch, sqlstore.Txn{Ops: []sqlstore.Op{op}}); len(batch) == rewriteBatch {
+		txn := sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Update, Key: rows[i].Key, Expect: rows[i].Revision, Value: value, ExpiresAt: rows[i].ExpiresAt}}}
+		if len(value) >= sqlstore.LargeValue { // see commit
+			if err := r.write(ctx, d, []sqlstore.Txn{txn}, done); err != nil {
+				return err
+			}
+			continue
+		}
+		if batch = append(batch, txn); len(batch) == rewriteBatch {
 			if err := r.write(ctx, d, batch, done); err != nil {
 				return err
 			}
