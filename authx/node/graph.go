@@ -32,17 +32,39 @@ type Graph struct {
 	mu sync.RWMutex
 	// held are, by holder (a pod, an attachment), the objects that it makes readable for its node.
 	held map[Ref]holder
-	// reach counts, by object, the holders of each node.
-	reach map[Ref]map[string]int
+	// reach counts, by node, the holders of each object.
+	reach map[string]*reached
 	// behind are, by volume, the claim to which it is bound and its own references.
 	behind map[Ref]volume
-	// through are, by object, the volumes that lead to it.
-	through map[Ref]map[Ref]bool
+	// through counts, by object, the volumes that refer to it, by their claims.
+	through map[Ref]map[Ref]int32
 }
 
 type holder struct {
 	node string
 	refs []Ref
+}
+
+// reached counts the holders of the objects that a node reaches; those of claims apart.
+type reached struct {
+	claims, others map[Ref]int32
+}
+
+func (r *reached) of(kind Kind) map[Ref]int32 {
+	switch {
+	case r == nil:
+		return nil
+	case kind == Claim:
+		return r.claims
+	}
+	return r.others
+}
+
+// take removes one from the count of an element.
+func take(counts map[Ref]int32, r Ref) {
+	if counts[r]--; counts[r] <= 0 {
+		delete(counts, r)
+	}
 }
 
 type volume struct {
@@ -64,14 +86,16 @@ func (g *Graph) SetReferences(by Ref, node string, refs []Ref) {
 		return
 	}
 	if g.held == nil {
-		g.held, g.reach = map[Ref]holder{}, map[Ref]map[string]int{}
+		g.held, g.reach = map[Ref]holder{}, map[string]*reached{}
 	}
 	g.held[by] = holder{node, refs}
+	all := g.reach[node]
+	if all == nil {
+		all = &reached{claims: map[Ref]int32{}, others: map[Ref]int32{}}
+		g.reach[node] = all
+	}
 	for _, r := range refs {
-		if g.reach[r] == nil {
-			g.reach[r] = map[string]int{}
-		}
-		g.reach[r][node]++
+		all.of(r.Kind)[r]++
 	}
 }
 
@@ -88,14 +112,12 @@ func (g *Graph) release(by Ref) {
 		return
 	}
 	delete(g.held, by)
+	all := g.reach[h.node]
 	for _, r := range h.refs {
-		nodes := g.reach[r]
-		if nodes[h.node]--; nodes[h.node] <= 0 {
-			delete(nodes, h.node)
-		}
-		if len(nodes) == 0 {
-			delete(g.reach, r)
-		}
+		take(all.of(r.Kind), r)
+	}
+	if len(all.claims)+len(all.others) == 0 {
+		delete(g.reach, h.node)
 	}
 }
 
@@ -106,14 +128,14 @@ func (g *Graph) Bind(volumeName string, claim Ref, refs []Ref) {
 	by := Ref{Kind: Volume, Name: volumeName}
 	g.unbind(by)
 	if g.behind == nil {
-		g.behind, g.through = map[Ref]volume{}, map[Ref]map[Ref]bool{}
+		g.behind, g.through = map[Ref]volume{}, map[Ref]map[Ref]int32{}
 	}
 	g.behind[by] = volume{claim, refs}
 	for _, r := range refs {
 		if g.through[r] == nil {
-			g.through[r] = map[Ref]bool{}
+			g.through[r] = map[Ref]int32{}
 		}
-		g.through[r][by] = true
+		g.through[r][claim]++
 	}
 }
 
@@ -126,7 +148,7 @@ func (g *Graph) Unbind(volumeName string) {
 
 func (g *Graph) unbind(by Ref) {
 	for _, r := range g.behind[by].refs {
-		delete(g.through[r], by)
+		take(g.through[r], g.behind[by].claim)
 		if len(g.through[r]) == 0 {
 			delete(g.through, r)
 		}
@@ -149,16 +171,27 @@ func (g *Graph) Reset() {
 func (g *Graph) Reaches(node string, r Ref) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if g.reach[r][node] > 0 {
+	if g.reach[node].of(r.Kind)[r] > 0 {
 		return true
 	}
-	if v, ok := g.behind[r]; ok && g.reach[v.claim][node] > 0 {
+	if v, ok := g.behind[r]; ok && g.reach[node].of(Claim)[v.claim] > 0 {
 		return true
 	}
-	for by := range g.through[r] {
-		if g.reach[g.behind[by].claim][node] > 0 {
+	fewer, more := g.claims(node, r)
+	for claim := range fewer {
+		if more[claim] > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// claims returns the claims of a node's pods, and those whose volumes refer to an object: the smaller set first, because
+// a decision visits that one. Storage classes give one Secret to all of their volumes.
+func (g *Graph) claims(node string, r Ref) (fewer, more map[Ref]int32) {
+	fewer, more = g.reach[node].of(Claim), g.through[r]
+	if len(fewer) > len(more) {
+		return more, fewer
+	}
+	return fewer, more
 }
