@@ -111,6 +111,10 @@ func (n Nodes) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decisi
 	return n.Authorizer.Authorize(ctx, a)
 }
 
+// maxReferences is the number of objects that a pod makes readable for its node. A pod can name a hundred thousand, of which
+// the graph would take twenty times as much memory as the pod.
+const maxReferences = 4096
+
 // podRefs returns the objects that a pod's node may read because of the pod. A mirror of a static pod has none:
 // the node itself wrote it.
 func podRefs(namespace string, pod *corev1.Pod) []node.Ref {
@@ -167,7 +171,7 @@ type refList struct {
 }
 
 func (l *refList) add(kind node.Kind, name string) {
-	if name == "" {
+	if name == "" || len(l.refs) == maxReferences {
 		return
 	}
 	r := node.Ref{Kind: kind, Namespace: l.namespace, Name: name}

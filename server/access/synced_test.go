@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -281,6 +282,31 @@ func TestNodesFollowTheCache(t *testing.T) {
 
 	if d, reason, err := z.Authorize(t.Context(), &authx.Attributes{User: &authx.Identity{Name: "jan"}, Verb: "get", Resource: "pods", ResourceRequest: true}); d != authx.NoOpinion || reason != "" || err != nil {
 		t.Errorf("jan: %v %q %v", d, reason, err)
+	}
+}
+
+// TestReferencesOfPodAreBounded: a pod that names more objects than any real one makes only some of them readable.
+func TestReferencesOfPodAreBounded(t *testing.T) {
+	l := newLog(t)
+	z := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Selectors: true}, l.cache)
+	const many, most = 50_000, 4096
+	pod := &corev1.Pod{ObjectMeta: meta("a", "p"), Spec: corev1.PodSpec{NodeName: "n1"}}
+	for i := range many {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: strconv.Itoa(i)})
+	}
+	l.apply(l.set("pods", "a", "p", pod))
+	readable := 0
+	for i := range many {
+		d, _, _ := z.Authorize(t.Context(), &authx.Attributes{
+			User: &authx.Identity{Name: "system:node:n1", Groups: []string{"system:nodes"}},
+			Verb: "get", Resource: "secrets", Namespace: "a", Name: strconv.Itoa(i), ResourceRequest: true,
+		})
+		if d == authx.Allow {
+			readable++
+		}
+	}
+	if readable != most {
+		t.Errorf("%d of %d Secrets are readable, want %d", readable, many, most)
 	}
 }
 
