@@ -39,8 +39,8 @@ func (e *evicting) budgetResource() *kinds.Resource {
 	return e.h.Catalogue.Lookup("policy", "v1", "poddisruptionbudgets")
 }
 
-// budgets returns the budgets whose selector matches the pod. An empty selector matches every pod of the namespace; a
-// nil one matches none.
+// budgets returns the budgets whose selector matches the pod, at most two: no pod with more than one is evicted. An empty
+// selector matches every pod of the namespace; a nil one matches none.
 func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	var found []*policyv1.PodDisruptionBudget
 	all, err := e.h.Objects.Collection(e.c.Permit(), objects.Place{Resource: e.budgetResource(), Namespace: pod.Namespace})
@@ -57,7 +57,7 @@ func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, er
 		}
 		b, problem := e.budget(item)
 		found, err = append(found, b), problem
-		return err == nil
+		return err == nil && len(found) < 2
 	})
 	return found, err
 }
