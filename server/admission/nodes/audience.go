@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,18 +53,19 @@ const maxErrors = 100
 // usesAudience reports whether a volume of a pod requests tokens for an audience, itself or by its driver. If none does,
 // it returns the errors of the volumes whose driver could not be read.
 func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
+	for i := range pod.Spec.Volumes { // before any object is read
+		if projects(&pod.Spec.Volumes[i], audience) {
+			return true, nil
+		}
+	}
 	checked, claims := map[string]bool{}, map[string]bool{} // drivers and claims that were read already: volumes may share them
 	var errs []error
 	more := 0
 	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.Projected != nil {
-			for _, source := range v.Projected.Sources {
-				if t := source.ServiceAccountToken; t != nil && t.Audience == audience {
-					return true, nil
-				}
-			}
+		if err := ctx.Err(); err != nil {
+			return false, err
 		}
+		v := &pod.Spec.Volumes[i]
 		name := claimName(pod, v)
 		if claims[name] {
 			continue
@@ -90,6 +92,13 @@ func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience
 		errs = append(errs, fmt.Errorf("%d more errors", more))
 	}
 	return false, utilerrors.NewAggregate(errs)
+}
+
+// projects reports whether a volume has a token for an audience.
+func projects(v *corev1.Volume, audience string) bool {
+	return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
+		return p.ServiceAccountToken != nil && p.ServiceAccountToken.Audience == audience
+	})
 }
 
 // claimName returns the name of the claim of a volume; "" if it has none.

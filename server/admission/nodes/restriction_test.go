@@ -302,6 +302,29 @@ func TestAudienceOfManyVolumes(t *testing.T) {
 	}
 }
 
+// TestAudienceOfProjectedVolume: no claim is read if a projected volume has a token for the audience.
+func TestAudienceOfProjectedVolume(t *testing.T) {
+	many := pod("many", "n1", func(p *corev1.Pod) {
+		p.Spec.ServiceAccountName = "app"
+		for i := range 2_000 {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprint("claim-", i)},
+			}})
+		}
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "vault"}}},
+		}}})
+	})
+	reads := 0
+	p := nodes.Restriction{Objects: counted{stored{"pods/many": many}, &reads}, Audiences: true}
+	request := token("Pod", "many", many.UID)
+	request.Spec.Audiences = []string{"vault"}
+	err := p.Admit(t.Context(), write{op: "CREATE", resource: "serviceaccounts", sub: "token", namespace: "ns", name: "app", object: request}.attributes(agent))
+	if err != nil || reads != 1 {
+		t.Errorf("%d objects are read, %v", reads, err)
+	}
+}
+
 // counted are objects whose reads are counted.
 type counted struct {
 	stored
