@@ -151,7 +151,7 @@ func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 	case path == "/openapi/v3" || strings.HasPrefix(path, "/openapi/v3/"):
 		s.openapi.ServeV3(w, r)
 	case path == "/metrics":
-		s.Metrics.Handler().ServeHTTP(w, r)
+		s.Metrics.ServeHTTP(w, r)
 	case path == "/metrics/slis":
 		s.Health.SLIs().ServeHTTP(w, r)
 	case path == "/":

@@ -4,7 +4,8 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rowlock/rowlock/server/metrics/scrape"
 )
 
 // slis are the results of checks as /metrics/slis shows them: how each ended last,
@@ -26,7 +27,7 @@ func newSLIs() slis {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.last, s.results)
-	s.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	s.handler = scrape.Handler(registry)
 	return s
 }
 

@@ -23,7 +23,7 @@ func TestCensus(t *testing.T) {
 	shown := func() map[string]string {
 		t.Helper()
 		w := httptest.NewRecorder()
-		m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		m.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		found := map[string]string{}
 		for _, line := range regexp.MustCompile(`(?m)^(registered|hidden|disabled)_metrics_total.*$`).FindAllString(w.Body.String(), -1) {
 			name, value, _ := strings.Cut(line, " ")

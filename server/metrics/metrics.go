@@ -13,12 +13,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/metrics/scrape"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -58,6 +58,8 @@ type Metrics struct {
 	watches   *watches
 	decisions *decisions
 	customs   customs
+
+	scrapes func() http.Handler
 
 	known sync.Map // labels with code -> *handles
 	lasts sync.Map // labels -> prometheus.Gauge
@@ -164,6 +166,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 		"Computations of the managed fields of an object, by implementation: planned; standard; or failed, if the planned one panicked and the standard one followed.",
 		ownership.Planned, ownership.Standard, ownership.Failed)
 	m.Registry.MustRegister(ownershipTotal, newMetricCounts(m))
+	m.scrapes = sync.OnceValue(func() http.Handler { return scrape.Handler(m.Shown.Of(m.Registry)) })
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes, m.unaccepted,
@@ -172,13 +175,10 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	return m
 }
 
-// Handler serves the metrics.
-func (m *Metrics) Handler() http.Handler {
-	h := promhttp.HandlerFor(m.Shown.Of(m.Registry), promhttp.HandlerOpts{})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.dropGone(true)
-		h.ServeHTTP(w, r)
-	})
+// ServeHTTP serves the metrics.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.dropGone(true)
+	m.scrapes().ServeHTTP(w, r)
 }
 
 // HandshakeFailed counts a failed TLS handshake.
