@@ -154,17 +154,31 @@ func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 		s.Metrics.ServeHTTP(w, r)
 	case path == "/metrics/slis":
 		s.Health.SLIs().ServeHTTP(w, r)
-	case path == "/":
+	case path == "/" || path == "/index.html":
 		s.index(w, r)
 	case s.flows.Dump(path) != nil:
 		s.flows.Dump(path).ServeHTTP(w, r)
 	default:
-		if h := s.cfg.Paths[path]; h != nil {
+		if h := s.handlerOf(path); h != nil {
 			h.ServeHTTP(w, r)
 		} else if !s.routed(w, r) {
 			http.NotFound(w, r)
 		}
 	}
+}
+
+// handlerOf returns the additional handler of a path: its own, or that of the longest path above it; nil for a path without one.
+func (s *Server) handlerOf(path string) http.Handler {
+	if h := s.cfg.Paths[path]; h != nil {
+		return h
+	}
+	above := ""
+	for p := range s.cfg.Paths {
+		if strings.HasSuffix(p, "/") && strings.HasPrefix(path, p) && len(p) > len(above) {
+			above = p
+		}
+	}
+	return s.cfg.Paths[above]
 }
 
 // index lists the paths of this server.

@@ -86,7 +86,8 @@ type Config struct {
 	// Special are additional handlers of virtual resources and subresources; they take precedence over the
 	// built-in ones. See verbs.Handler.
 	Special map[string]verbs.Special
-	// Paths are additional handlers of non-resource paths, by exact path.
+	// Paths are additional handlers of non-resource paths. One whose path ends in a slash serves the paths below too that have no
+	// handler of their own.
 	Paths map[string]http.Handler
 	// Routes are non-resource paths that check the method and media type, and own the paths below them.
 	Routes map[string]Route

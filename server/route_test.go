@@ -11,12 +11,16 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
+// named answers with a text.
+func named(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
+}
+
 func TestRoutes(t *testing.T) {
 	s := &Server{Cache: cache.New(nil), cfg: Config{
 		Feature: func(string) bool { return false },
-		Routes: map[string]Route{"/keys": {"application/jwk-set+json", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte("the keys"))
-		})}},
+		Routes:  map[string]Route{"/keys": {"application/jwk-set+json", named("the keys")}},
+		Paths:   map[string]http.Handler{"/debug/flags/": named("the flags"), "/debug/flags/v": named("the verbosity"), "/debug/": named("the pages"), "/flagz": named("the values")},
 	}}
 	for _, tt := range []struct {
 		method, path, accept string
@@ -32,6 +36,14 @@ func TestRoutes(t *testing.T) {
 		{"HEAD", "/keys", "application/json", 405, `"reason":"MethodNotAllowed"`},
 		{"GET", "/keys/x", "application/json", 404, `"message":"the server could not find the requested resource"`},
 		{"GET", "/keysx", "", 404, "404 page not found"},
+		{"GET", "/debug/flags/", "", 200, "the flags"},
+		{"GET", "/debug/flags/v", "", 200, "the verbosity"},
+		{"GET", "/debug/flags/other", "", 200, "the flags"},
+		{"GET", "/debug/flags/v/", "", 200, "the flags"},
+		{"GET", "/debug/other/" + strings.Repeat("/", 1000), "", 200, "the pages"},
+		{"GET", "/debug", "", 404, "404 page not found"},
+		{"GET", "/flagz", "", 200, "the values"},
+		{"GET", "/flagz/", "", 404, "404 page not found"},
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(tt.method, tt.path, nil)

@@ -10,7 +10,7 @@ import (
 // Profiles returns the paths of --profiling, as on a stock server: profiles, and flags that can change while the server runs.
 // Requests for them pass through all filters, authorization included.
 func Profiles(v *Verbosity, log *slog.Logger) map[string]http.Handler {
-	paths := map[string]http.Handler{
+	return map[string]http.Handler{
 		"/debug/pprof":         http.RedirectHandler("/debug/pprof/", http.StatusFound),
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
 		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
@@ -20,10 +20,6 @@ func Profiles(v *Verbosity, log *slog.Logger) map[string]http.Handler {
 		"/debug/flags/":        http.HandlerFunc(listFlags),
 		"/debug/flags/v":       v.Handler(log),
 	}
-	for _, name := range []string{"allocs", "block", "goroutine", "heap", "mutex", "threadcreate"} {
-		paths["/debug/pprof/"+name] = pprof.Handler(name)
-	}
-	return paths
 }
 
 // listFlags names the flags that can change.
