@@ -77,7 +77,7 @@ func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
 }
 
 func (p Ranger) each(ctx context.Context, a *admission.Attributes, fn func(*corev1.LimitRange) error) error {
-	list, err := p.Objects.List(ctx, "limitranges", a.Namespace, nil)
+	list, err := admission.ListAll(ctx, p.Objects, "limitranges", a.Namespace, nil)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (r Reader) place(storage, namespace, name string) (objects.Place, error) {
 }
 
 // List implements admission.Objects.
-func (r Reader) List(_ context.Context, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error) {
+func (r Reader) List(ctx context.Context, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error) {
 	resource := r.Catalogue.ByStorage(storage)
 	if resource == nil {
 		return nil, fmt.Errorf("no resource is stored as %s", storage)
@@ -68,6 +68,9 @@ func (r Reader) List(_ context.Context, storage, namespace string, may func(text
 	var out []kinds.Object
 	var err error
 	r.Cache.Snapshot(storage).Ascend(namespace, "", "", func(item *cache.Item) bool {
+		if err = ctx.Err(); err != nil {
+			return false
+		}
 		if item.Err() != nil {
 			return true // an object that cannot be read is ignored
 		}

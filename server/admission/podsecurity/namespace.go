@@ -18,9 +18,10 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// Limits of the check of existing pods by a stricter standard: a number of pods, and a time.
+// Limits of the check of existing pods by a stricter standard: a number of pods, their bytes, and a time.
 const (
 	maxPods     = 3000
+	maxBytes    = 32 << 20
 	longestTime = time.Second
 )
 
@@ -94,7 +95,19 @@ func (p *Plugin) warnViolations(ctx context.Context, a *admission.Attributes, na
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	list, err := p.objects.List(ctx, "pods", namespace, nil)
+	select {
+	case p.checking <- struct{}{}: // one check at a time takes enough memory
+		defer func() { <-p.checking }()
+	case <-ctx.Done():
+		a.Warn("failed to list pods while checking new PodSecurity enforce level")
+		return
+	}
+	existing, size := 0, 0
+	list, err := p.objects.List(context.WithoutCancel(ctx), "pods", namespace, func(text []byte) bool {
+		existing++
+		size += len(text)
+		return size <= maxBytes && ctx.Err() == nil
+	})
 	if err != nil {
 		a.Warn("failed to list pods while checking new PodSecurity enforce level")
 		return
@@ -105,8 +118,8 @@ func (p *Plugin) warnViolations(ctx context.Context, a *admission.Attributes, na
 			pods = append(pods, pod)
 		}
 	}
-	all := len(pods)
-	pods = different(pods)[:min(all, maxPods)]
+	all := len(pods) + max(existing-len(list), 0)
+	pods = different(pods)[:min(len(pods), maxPods)]
 	names := map[string][]string{}
 	checked := 0
 	for _, pod := range pods {

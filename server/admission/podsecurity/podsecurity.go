@@ -33,6 +33,7 @@ type Plugin struct {
 	defaults   api.Policy
 	exemptions Exemptions
 	metrics    *Metrics
+	checking   chan struct{} // has an element while the pods of a namespace are checked
 }
 
 var _ admission.Validator = (*Plugin)(nil)
@@ -120,7 +121,7 @@ func New(objects admission.Objects, c Config, v release.Version, userNamespaces 
 	if err != nil {
 		return nil, fmt.Errorf("pod security standards: %w", err)
 	}
-	return &Plugin{objects: objects, standards: standards, defaults: defaults, exemptions: c.Exemptions, metrics: m}, nil
+	return &Plugin{objects: objects, standards: standards, defaults: defaults, exemptions: c.Exemptions, metrics: m, checking: make(chan struct{}, 1)}, nil
 }
 
 // Name implements admission.Plugin.

@@ -92,7 +92,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 var errPatience = errors.New("resource quota evaluation timed out")
 
 func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.ResourceQuota, error) {
-	list, err := p.store.List(ctx, "resourcequotas", namespace, nil)
+	list, err := admission.ListAll(ctx, p.store, "resourcequotas", namespace, nil)
 	if err != nil {
 		return nil, fmt.Errorf("error resolving quota: %w", err)
 	}

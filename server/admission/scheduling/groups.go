@@ -92,7 +92,7 @@ func groupsOf(ctx context.Context, objects admission.Objects, job *batchv1.Job) 
 		return nil, err
 	}
 	uid := []byte(job.UID)
-	list, err := objects.List(ctx, groups, job.Namespace, func(text []byte) bool { return bytes.Contains(text, uid) })
+	list, err := admission.ListAll(ctx, objects, groups, job.Namespace, func(text []byte) bool { return bytes.Contains(text, uid) })
 	var of []*schedulingv1alpha2.PodGroup
 	for _, obj := range list {
 		if g, ok := obj.(*schedulingv1alpha2.PodGroup); ok && metav1.IsControlledBy(g, job) {
