@@ -59,12 +59,12 @@ var metadataPath = field.NewPath("metadata")
 // ValidateNewMeta checks the metadata of a new object. sub is the subresource that
 // writes it, or nil.
 func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList {
-	rules := r.metaRules(sub)
-	if rules.Own {
+	own := r.metaRules(sub)
+	if own.Own {
 		return nil
 	}
-	errs := r.wholeFaults(rules, obj)
-	if !rules.AnyFinalizer {
+	errs := r.wholeFaults(own, rules.Metadata(obj))
+	if !own.AnyFinalizer {
 		errs = append(errs, finalizerNames(obj)...)
 	}
 	return errs
@@ -76,39 +76,39 @@ func (r *Resource) ValidatesMetaLast(sub *Subresource) bool { return r.metaRules
 // MetaFaults returns the errors of a kind's metadata rules for an object in a namespace, for kinds that check it
 // themselves.
 func MetaFaults(obj metav1.Object, name genericvalidation.ValidateNameFunc) field.ErrorList {
-	return append(genericvalidation.ValidateObjectMetaAccessor(obj, true, name, metadataPath), finalizerNames(obj)...)
+	return append(genericvalidation.ValidateObjectMetaAccessor(rules.Metadata(obj), true, name, metadataPath), finalizerNames(obj)...)
 }
 
 // MetaUpdateFaults returns the same for an update.
 func MetaUpdateFaults(obj, old metav1.Object) field.ErrorList {
-	return append(genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath), finalizerNames(obj)...)
+	return append(genericvalidation.ValidateObjectMetaAccessorUpdate(rules.Metadata(obj), old, metadataPath), finalizerNames(obj)...)
 }
 
 // ValidateMeta checks the metadata of an update.
 func (r *Resource) ValidateMeta(sub *Subresource, obj, old Object) field.ErrorList {
-	rules := r.metaRules(sub)
-	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, segmentName, metadataPath)
-	update := genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	own, meta := r.metaRules(sub), rules.Metadata(obj)
+	errs := genericvalidation.ValidateObjectMetaAccessor(meta, r.Namespaced, segmentName, metadataPath)
+	update := genericvalidation.ValidateObjectMetaAccessorUpdate(meta, old, metadataPath)
 	errs = append(errs, update...)
 	var names field.ErrorList
-	if !rules.AnyFinalizer {
-		names = finalizerNames(obj)
+	if !own.AnyFinalizer {
+		names = finalizerNames(meta)
 	}
-	for range rules.Wholes {
-		errs = append(append(errs, r.wholeFaults(rules, obj)...), names...)
+	for range own.Wholes {
+		errs = append(append(errs, r.wholeFaults(own, meta)...), names...)
 	}
-	for range rules.Updates {
+	for range own.Updates {
 		errs = append(append(errs, update...), names...)
 	}
 	return errs
 }
 
 // wholeFaults returns the errors of an object's metadata, without those of finalizers.
-func (r *Resource) wholeFaults(rules MetaRules, obj Object) field.ErrorList {
-	if !rules.LongName {
-		return genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)
+func (r *Resource) wholeFaults(own MetaRules, meta metav1.Object) field.ErrorList {
+	if !own.LongName {
+		return genericvalidation.ValidateObjectMetaAccessor(meta, r.Namespaced, r.nameRule(), metadataPath)
 	}
-	return genericvalidation.ValidateObjectMetaAccessorWithOpts(obj, r.Namespaced, func(p *field.Path, name string) field.ErrorList {
+	return genericvalidation.ValidateObjectMetaAccessorWithOpts(meta, r.Namespaced, func(p *field.Path, name string) field.ErrorList {
 		return validate.LongName(context.Background(), operation.Operation{}, p, &name, nil)
 	}, metadataPath)
 }
@@ -131,13 +131,11 @@ func (r *Resource) nameRule() genericvalidation.ValidateNameFunc {
 // finalizerNames checks that finalizers are qualified, or among the few that need not
 // be.
 func finalizerNames(obj metav1.Object) field.ErrorList {
-	var errs field.ErrorList
-	for i, f := range obj.GetFinalizers() {
+	return rules.Each(obj.GetFinalizers(), metadataPath.Child("finalizers"), func(f string, at *field.Path) field.ErrorList {
 		switch f {
 		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
-			continue
+			return nil
 		}
-		errs = rules.InvalidIf(errs, !strings.Contains(f, "/"), metadataPath.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified")
-	}
-	return errs
+		return rules.InvalidIf(nil, !strings.Contains(f, "/"), at, f, "name is neither a standard finalizer name nor is it fully qualified")
+	})
 }

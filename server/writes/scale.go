@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
@@ -165,7 +166,7 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 }
 
 func validScale(v release.Version, s *autoscalingv1.Scale) error {
-	errs := genericvalidation.ValidateObjectMeta(&s.ObjectMeta, true, genericvalidation.NameIsDNSSubdomain, metadataPath)
+	errs := genericvalidation.ValidateObjectMetaAccessor(rules.Metadata(s), true, genericvalidation.NameIsDNSSubdomain, metadataPath)
 	errs = append(errs, genericvalidation.ValidateNonnegativeField(int64(s.Spec.Replicas), field.NewPath("spec", "replicas"))...)
 	if len(errs) == 0 {
 		return nil

@@ -89,7 +89,7 @@ func validateParamRef(r *admissionv1.ParamRef, p *field.Path) field.ErrorList {
 func validateActions(list []admissionv1.ValidationAction, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := rules.Seen[admissionv1.ValidationAction]{}
-	for i, a := range list {
+	for i, a := range rules.Until(&errs, list) {
 		errs = append(errs, rules.OneOf(a, p.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
 		errs = rules.DuplicateIf(errs, seen.Again(a), p.Index(i), a)
 	}

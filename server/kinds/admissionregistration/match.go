@@ -29,7 +29,7 @@ func validateOperations(r *admissionv1.RuleWithOperations, p *field.Path) field.
 	if len(r.Operations) > 1 && slices.Contains(r.Operations, admissionv1.OperationAll) {
 		errs = append(errs, field.Invalid(at, rules.Shown(r.Operations), "if '*' is present, must not specify other operations"))
 	}
-	for i, o := range r.Operations {
+	for i, o := range rules.Until(&errs, r.Operations) {
 		errs = append(errs, rules.OneOf(o, at.Index(i), operations...)...)
 	}
 	return append(errs, validateRule(&r.Rule, p)...)
@@ -38,7 +38,7 @@ func validateOperations(r *admissionv1.RuleWithOperations, p *field.Path) field.
 func validateRule(r *admissionv1.Rule, p *field.Path) field.ErrorList {
 	errs := validateList(r.APIGroups, p.Child("apiGroups"), "API groups")
 	errs = append(errs, validateList(r.APIVersions, p.Child("apiVersions"), "API versions")...)
-	for i, v := range r.APIVersions {
+	for i, v := range rules.Until(&errs, r.APIVersions) {
 		errs = rules.RequiredIf(errs, v == "", p.Child("apiVersions").Index(i), "")
 	}
 	errs = append(errs, validateResources(r.Resources, p.Child("resources"))...)
@@ -62,7 +62,7 @@ func validateResources(list []string, p *field.Path) field.ErrorList {
 	errs := rules.RequiredIf(nil, len(list) == 0, p, "")
 	anySub, anyResource := map[string]bool{}, map[string]bool{}
 	everything, star, plain := false, false, false
-	for i, v := range list {
+	for i, v := range rules.Until(&errs, list) {
 		resource, sub, slash := strings.Cut(v, "/")
 		switch {
 		case v == "":
@@ -89,10 +89,10 @@ func validateResources(list []string, p *field.Path) field.ErrorList {
 
 func validateNamedRules(list []admissionv1.NamedRuleWithOperations, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		names := p.Index(i).Child("resourceNames")
 		seen := rules.Seen[string]{}
-		for k, n := range list[i].ResourceNames {
+		for k, n := range rules.Until(&errs, list[i].ResourceNames) {
 			errs = append(errs, rules.Messages(names.Index(k), n, apipath.ValidatePathSegmentName(n, false))...)
 			errs = rules.DuplicateIf(errs, seen.Again(n), names.Index(k), n)
 		}
@@ -144,7 +144,7 @@ func validateMatchConditions(compiler *expr.Compiler, list []admissionv1.MatchCo
 		errs = append(errs, field.TooMany(p, len(list), maxConditions))
 	}
 	seen := map[string]bool{}
-	for i, c := range list {
+	for i, c := range rules.Until(&errs, list) {
 		text := strings.TrimSpace(c.Expression)
 		if text == "" {
 			errs = append(errs, field.Required(p.Index(i).Child("expression"), ""))

@@ -152,8 +152,8 @@ func mutableOperations(m *admissionv1.MatchResources, p *field.Path) field.Error
 		return nil
 	}
 	var errs field.ErrorList
-	for i := range m.ResourceRules {
-		for _, o := range m.ResourceRules[i].Operations {
+	for i := range rules.Until(&errs, m.ResourceRules) {
+		for _, o := range rules.Until(&errs, m.ResourceRules[i].Operations) {
 			errs = append(errs, rules.OneOf(o, p, admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create, admissionv1.Update)...)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -203,7 +202,7 @@ var (
 // validateVariables checks the variables of a policy, and declares each for the expressions after it.
 func validateVariables(list []admissionv1.Variable, compiler *expr.Compiler, source func(text string) expr.Source, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i, x := range list {
+	for i, x := range rules.Until(&errs, list) {
 		switch name := p.Index(i).Child("name"); {
 		case strings.TrimSpace(x.Name) == "":
 			errs = append(errs, field.Required(name, "name is not specified"))
@@ -254,7 +253,7 @@ func (v *policy) annotations(p *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(p, rules.Shown(list), fmt.Sprintf("must not have more than %d auditAnnotations", maxAnnotations)))
 	}
 	seen := map[string]bool{}
-	for i, a := range list {
+	for i, a := range rules.Until(&errs, list) {
 		key, value := p.Index(i).Child("key"), p.Index(i).Child("valueExpression")
 		if v.Name == "" {
 			errs = append(errs, field.Invalid(key, a.Key, "requires metadata.name be non-empty"))
@@ -336,11 +335,11 @@ func validateFieldRef(ref string, p *field.Path) field.ErrorList {
 func validatePolicyStatus(s *admissionv1.ValidatingAdmissionPolicyStatus, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.TypeChecking != nil {
-		for i, w := range s.TypeChecking.ExpressionWarnings {
+		for i, w := range rules.Until(&errs, s.TypeChecking.ExpressionWarnings) {
 			at := p.Child("typeChecking", "expressionWarnings").Index(i)
 			errs = rules.RequiredIf(errs, w.Warning == "", at.Child("warning"), "")
 			errs = append(errs, validateFieldRef(strings.TrimSpace(w.FieldRef), at.Child("fieldRef"))...)
 		}
 	}
-	return append(errs, metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))...)
+	return append(errs, rules.Conditions(s.Conditions, p.Child("conditions"))...)
 }

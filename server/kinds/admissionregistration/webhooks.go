@@ -167,7 +167,7 @@ func validateHooks(of release.Version, list []hook, t tolerance) field.ErrorList
 	}
 	var errs field.ErrorList
 	seen := map[string]bool{}
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		h, p := &list[i], field.NewPath("webhooks").Index(i)
 		errs = append(errs, validateHook(of, h, t, p)...)
 		errs = append(errs, rules.ReviewVersions(h.versions, t.versions, "must specify one of v1, v1beta1", p.Child("admissionReviewVersions"))...)

@@ -87,7 +87,7 @@ func (c common) validateSelectable(many bool, p *field.Path) (errs field.ErrorLi
 		tree = &structuralschema.Structural{}
 	}
 	seen := sets.New[string]()
-	for i := range c.selectable {
+	for i := range rules.Until(&errs, c.selectable) {
 		errs = append(errs, validateSelectableField(c.selectable[i].JSONPath, tree, seen, at.Index(i).Child("jsonPath"))...)
 	}
 	if len(seen) > maxSelectable && !many {

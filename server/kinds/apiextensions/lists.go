@@ -90,7 +90,7 @@ func validateMapList(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Error
 	}
 	item := s.Items.Schema
 	seen := rules.Seen[string]{}
-	for _, k := range s.XListMapKeys {
+	for _, k := range rules.Until(&errs, s.XListMapKeys) {
 		property, ok := item.Properties[k]
 		switch {
 		case !ok:
@@ -117,7 +117,7 @@ func validateKeyed(s *apiext.JSONSchemaProps, p *field.Path) (errs field.ErrorLi
 		return errs
 	}
 	required := rules.In(item.Required)
-	for _, k := range s.XListMapKeys {
+	for _, k := range rules.Until(&errs, s.XListMapKeys) {
 		property, ok := item.Properties[k]
 		if !ok {
 			continue // reported already

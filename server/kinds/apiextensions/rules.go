@@ -53,7 +53,7 @@ func blank(s string) bool { return strings.TrimSpace(s) == "" }
 // validateRuleTexts checks rules without compiling them.
 func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.ErrorList) {
 	var tree *structuralschema.Structural
-	for i := range s.XValidations {
+	for i := range rules.Until(&errs, s.XValidations) {
 		r, at := &s.XValidations[i], p.Index(i)
 		message := strings.TrimSpace(r.Message)
 		switch {

@@ -77,7 +77,7 @@ func validatePresence(spec *apiext.CustomResourceDefinitionSpec, t tolerance, p 
 	if spec.Validation != nil && spec.Validation.OpenAPIV3Schema != nil {
 		return nil
 	}
-	for i, v := range spec.Versions {
+	for i, v := range rules.Until(&errs, spec.Versions) {
 		at := p.Child("versions").Index(i).Child("schema", "openAPIV3Schema")
 		switch {
 		case v.Schema != nil && v.Schema.OpenAPIV3Schema != nil:
@@ -97,7 +97,7 @@ func validateVersions(ctx context.Context, spec *apiext.CustomResourceDefinition
 		perVersion = perVersion || v.Subresources != nil
 	}
 	storage, seen := 0, make(map[string]bool)
-	for i := range spec.Versions {
+	for i := range rules.Until(&errs, spec.Versions) {
 		v, at := &spec.Versions[i], versions.Index(i)
 		if v.Storage {
 			storage++

@@ -10,6 +10,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/release"
 )
 
@@ -20,7 +21,7 @@ func validateDefinition(ctx context.Context, of release.Version, d *apiextension
 		return broken(err)
 	}
 	want := in.Spec.Names.Plural + "." + in.Spec.Group
-	errs := apivalidation.ValidateObjectMetaAccessor(in, false, func(name string, prefix bool) []string {
+	errs := apivalidation.ValidateObjectMetaAccessor(rules.Metadata(in), false, func(name string, prefix bool) []string {
 		faults := apivalidation.NameIsDNSSubdomain(name, prefix)
 		if name != want {
 			faults = append(faults, `must be spec.names.plural+"."+spec.group`)
@@ -111,7 +112,7 @@ func validateStoredVersions(d *apiext.CustomResourceDefinition, p *field.Path) (
 		}
 		delete(left, v.Name)
 	}
-	for i, v := range stored {
+	for i, v := range rules.Until(&errs, stored) {
 		if at, ok := left[v]; ok && at == i {
 			errs = append(errs, field.Invalid(p.Index(i), v, fmt.Sprintf("missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", v)))
 		}

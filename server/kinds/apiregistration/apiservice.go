@@ -36,7 +36,7 @@ var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 	},
 	Validate: validateAPIService,
 	ValidateUpdate: func(obj, old *apiregistrationv1.APIService) field.ErrorList {
-		return append(apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata")), validateAPIService(obj)...)
+		return append(apivalidation.ValidateObjectMetaAccessorUpdate(rules.Metadata(obj), old, field.NewPath("metadata")), validateAPIService(obj)...)
 	},
 	Status: &kinds.Status[*apiregistrationv1.APIService]{
 		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
@@ -104,7 +104,7 @@ func available(s *apiregistrationv1.APIService) string {
 func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
 	p := field.NewPath("spec")
 	want := s.Spec.Version + "." + s.Spec.Group
-	errs := apivalidation.ValidateObjectMetaAccessor(s, false, func(name string, _ bool) []string {
+	errs := apivalidation.ValidateObjectMetaAccessor(rules.Metadata(s), false, func(name string, _ bool) []string {
 		if faults := path.IsValidPathSegmentName(name); len(faults) > 0 || name == want {
 			return faults
 		}

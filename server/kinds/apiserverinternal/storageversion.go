@@ -85,7 +85,7 @@ func validateStatus(s *apiserverinternalv1alpha1.StorageVersionStatus) field.Err
 	p := field.NewPath("status")
 	var errs field.ErrorList
 	seen := make(map[string]bool, len(s.StorageVersions))
-	for i := range s.StorageVersions {
+	for i := range rules.Until(&errs, s.StorageVersions) {
 		v, at := &s.StorageVersions[i], p.Child("storageVersions").Index(i)
 		errs = rules.DuplicateIf(errs, seen[v.APIServerID], at.Child("apiServerID"), v.APIServerID)
 		seen[v.APIServerID] = true
@@ -104,14 +104,14 @@ func validateServer(v *apiserverinternalv1alpha1.ServerStorageVersion, p *field.
 	}
 	version(p.Child("encodingVersion"), v.EncodingVersion)
 	decodable := make(map[string]bool, len(v.DecodableVersions))
-	for i, d := range v.DecodableVersions {
+	for i, d := range rules.Until(&errs, v.DecodableVersions) {
 		version(p.Child("decodableVersions").Index(i), d)
 		decodable[d] = true
 	}
 	if !decodable[v.EncodingVersion] {
 		errs = append(errs, field.Invalid(p.Child("decodableVersions"), rules.Shown(v.DecodableVersions), "decodableVersions must include encodingVersion "+v.EncodingVersion))
 	}
-	for i, served := range v.ServedVersions {
+	for i, served := range rules.Until(&errs, v.ServedVersions) {
 		at := p.Child("servedVersions").Index(i)
 		version(at, served)
 		if !decodable[served] {
@@ -151,7 +151,7 @@ func validateCommon(s *apiserverinternalv1alpha1.StorageVersionStatus, p *field.
 func validateConditions(list []apiserverinternalv1alpha1.StorageVersionCondition, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[apiserverinternalv1alpha1.StorageVersionConditionType]int, len(list))
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		c, at := &list[i], p.Index(i)
 		if first, ok := seen[c.Type]; ok {
 			errs = append(errs, field.Invalid(at.Child("type"), string(c.Type), fmt.Sprintf("the type of the condition is not unique, it also appears in conditions[%d]", first)))

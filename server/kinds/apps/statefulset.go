@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -171,7 +170,7 @@ func (r statefulSetRules) validate(s *appsv1.StatefulSetSpec, o podspec.Options)
 		errs = append(errs, rules.OneOf(p.WhenScaled, path.Child("whenScaled"), retain, remove)...)
 	}
 	if r.claims != nil {
-		for i := range s.VolumeClaimTemplates {
+		for i := range rules.Until(&errs, s.VolumeClaimTemplates) {
 			errs = append(errs, podspec.ValidateClaimSpec(&s.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"), *r.claims)...)
 		}
 	}
@@ -207,8 +206,8 @@ func (r statefulSetRules) validateTemplate(s *appsv1.StatefulSetSpec, selector l
 		}
 		errs = append(errs, podspec.ValidateTemplate(&made, templatePath, o)...)
 	}
-	errs = append(errs, metavalidation.ValidateLabels(t.Labels, templatePath.Child("labels"))...)
-	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, templatePath.Child("annotations"))...)
+	errs = append(errs, rules.Labels(t.Labels, templatePath.Child("labels"))...)
+	errs = append(errs, rules.Annotations(t.Annotations, templatePath.Child("annotations"))...)
 	return append(errs, podspec.ValidatePodAnnotations(t.Annotations, &t.Spec, templatePath.Child("annotations"), o)...)
 }
 

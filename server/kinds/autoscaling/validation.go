@@ -131,13 +131,11 @@ func validatePolicy(s *autoscalingv2.HPAScalingPolicy, p *field.Path) field.Erro
 }
 
 func (r scalerRules) validateMetrics(metrics []autoscalingv2.MetricSpec, least *int32, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	outside := false // whether a metric can rise while no pod runs
-	for i := range metrics {
-		errs = append(errs, r.validateMetric(&metrics[i], p.Index(i))...)
-		t := metrics[i].Type
-		outside = outside || t == autoscalingv2.ObjectMetricSourceType || t == autoscalingv2.ExternalMetricSourceType
-	}
+	errs := rules.EachPtr(metrics, p, r.validateMetric)
+	// Such a metric can rise while no pod runs.
+	outside := slices.ContainsFunc(metrics, func(m autoscalingv2.MetricSpec) bool {
+		return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
+	})
 	return rules.ForbiddenIf(errs, least != nil && *least == 0 && !outside, p, "must specify at least one Object or External metric to support scaling to zero replicas")
 }
 

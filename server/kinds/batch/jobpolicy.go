@@ -47,7 +47,7 @@ func validateFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 		names = append(names, s.Template.Spec.InitContainers[i].Name)
 	}
 	among := rules.In(names)
-	for i := range s.PodFailurePolicy.Rules {
+	for i := range rules.Until(&errs, s.PodFailurePolicy.Rules) {
 		errs = append(errs, validateFailureRule(s, &s.PodFailurePolicy.Rules[i], list.Index(i), among)...)
 	}
 	return errs
@@ -76,7 +76,7 @@ func validatePodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPat
 	if len(patterns) > maxConditions {
 		errs = append(errs, field.TooMany(path, len(patterns), maxConditions))
 	}
-	for i, p := range patterns {
+	for i, p := range rules.Until(&errs, patterns) {
 		errs = append(errs, rules.QualifiedName(string(p.Type), path.Index(i).Child("type"))...)
 		errs = append(errs, given(p.Status, path.Index(i).Child("status"), conditionStates)...)
 	}
@@ -94,7 +94,7 @@ func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *
 		errs = append(errs, field.TooMany(values, n, maxExitCodes))
 	}
 	seen := map[int32]bool{}
-	for i, v := range r.Values {
+	for i, v := range rules.Until(&errs, r.Values) {
 		errs = rules.InvalidIf(errs, v == 0 && r.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn, values.Index(i), v, "must not be 0 for the In operator")
 		errs = rules.DuplicateIf(errs, seen[v], values.Index(i), v)
 		seen[v] = true
@@ -111,7 +111,7 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 	case n > maxPolicyRules:
 		errs = append(errs, field.TooMany(list, n, maxPolicyRules))
 	}
-	for i := range s.SuccessPolicy.Rules {
+	for i := range rules.Until(&errs, s.SuccessPolicy.Rules) {
 		errs = append(errs, validateSuccessRule(rules.Value(s.Completions), &s.SuccessPolicy.Rules[i], list.Index(i))...)
 	}
 	return errs

@@ -92,7 +92,7 @@ func (c *statusChange) uncounted() {
 	}
 	seen := map[types.UID]bool{}
 	check := func(uids []types.UID, path *field.Path) {
-		for i, uid := range uids {
+		for i, uid := range rules.Until(&c.errs, uids) {
 			switch {
 			case uid == "":
 				c.errs = append(c.errs, field.Invalid(path.Index(i), uid, "must not be empty"))

@@ -92,7 +92,7 @@ func validateAnchors(text string) field.ErrorList {
 		return errs
 	}
 	errs = rules.InvalidIf(errs, len(order) == 0, p, omitted, "at least one trust anchor must be provided")
-	for _, der := range order {
+	for _, der := range rules.Until(&errs, order) {
 		if at := places[der]; len(at) > 1 {
 			errs = append(errs, field.Invalid(p, omitted, fmt.Sprintf("duplicate trust anchor (indices %v)", at)))
 		}

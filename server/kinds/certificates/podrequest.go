@@ -19,7 +19,6 @@ import (
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -149,7 +148,7 @@ func validatePodRequest(r *certificatesv1beta1.PodCertificateRequest) field.Erro
 
 func validateUserAnnotations(annotations map[string]string, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+	for _, key := range rules.Until(&errs, slices.Sorted(maps.Keys(annotations))) {
 		errs = append(errs, validation.IsDomainPrefixedKey(p, strings.ToLower(key))...)
 	}
 	if apivalidation.ValidateAnnotationsSize(annotations) != nil {
@@ -229,7 +228,7 @@ func validatePodRequestStatus(r, old *certificatesv1beta1.PodCertificateRequest)
 	var errs field.ErrorList
 	known := 0
 	conditions := podStatusPath.Child("conditions")
-	for i, c := range r.Status.Conditions {
+	for i, c := range rules.Until(&errs, r.Status.Conditions) {
 		at := conditions.Child(fmt.Sprintf("[%d]", i))
 		if !slices.Contains(ends(), c.Type) {
 			errs = append(errs, field.NotSupported(at.Child("type"), c.Type, ends()))
@@ -241,7 +240,7 @@ func validatePodRequestStatus(r, old *certificatesv1beta1.PodCertificateRequest)
 			errs = append(errs, field.NotSupported(at.Child("status"), c.Status, []metav1.ConditionStatus{metav1.ConditionTrue}))
 		}
 	}
-	if errs = append(errs, metavalidation.ValidateConditions(r.Status.Conditions, conditions)...); len(errs) > 0 {
+	if errs = append(errs, rules.Conditions(r.Status.Conditions, conditions)...); len(errs) > 0 {
 		return errs
 	}
 	same := func(want certificatesv1beta1.PodCertificateRequestStatus, detail string) field.ErrorList {
@@ -315,12 +314,12 @@ func validateChain(r, old *certificatesv1beta1.PodCertificateRequest) field.Erro
 
 func validateNames(leaf *x509.Certificate, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range leaf.DNSNames {
+	for _, name := range rules.Until(&errs, leaf.DNSNames) {
 		errs = rules.InvalidIf(errs, name == "", p, name, "leaf certificate should not contain empty DNSName")
 		errs = rules.InvalidIf(errs, strings.Contains(name, ".."), p, name, "leaf certificate's DNSName should not contain '..'")
 		errs = rules.InvalidIf(errs, strings.HasPrefix(name, ".") || strings.HasSuffix(name, "."), p, name, "leaf certificate's DNSName should not start or end with '.'")
 	}
-	for _, address := range leaf.EmailAddresses {
+	for _, address := range rules.Until(&errs, leaf.EmailAddresses) {
 		_, err := mail.ParseAddress(address)
 		errs = rules.InvalidIf(errs, err != nil, p, address, "leaf certificate should not contain invalid EmailAddress")
 	}

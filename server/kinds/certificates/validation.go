@@ -159,24 +159,18 @@ func (q requestRules) validateWhole(r *certificatesv1.CertificateSigningRequest,
 func validateUsages(list []certificatesv1.KeyUsage, p *field.Path, l leniency) field.ErrorList {
 	errs := rules.RequiredIf(nil, len(list) == 0, p, "")
 	if !l.anyUsage {
-		for i, u := range list {
-			errs = append(errs, rules.OneOf(u, p.Index(i), usages...)...)
-		}
+		errs = append(errs, rules.Each(list, p, func(u certificatesv1.KeyUsage, at *field.Path) field.ErrorList { return rules.OneOf(u, at, usages...) })...)
 	}
-	seen := map[certificatesv1.KeyUsage]bool{}
-	for i, u := range list {
-		errs = rules.DuplicateIf(errs, seen[u] && !l.duplicateUsages, p.Index(i), u)
-		seen[u] = true
-	}
-	return errs
+	seen := rules.Seen[certificatesv1.KeyUsage]{}
+	return append(errs, rules.Each(list, p, func(u certificatesv1.KeyUsage, at *field.Path) field.ErrorList {
+		return rules.DuplicateIf(nil, seen.Again(u) && !l.duplicateUsages, at, u)
+	})...)
 }
 
 func (q requestRules) validateConditions(list []certificatesv1.CertificateSigningRequestCondition, p *field.Path, l leniency) field.ErrorList {
-	var errs field.ErrorList
 	seen := map[certificatesv1.RequestConditionType]bool{}
-	for i := range list {
-		c, at := &list[i], p.Index(i)
-		errs = rules.RequiredIf(errs, c.Type == "" && !l.emptyConditions, at.Child("type"), "")
+	return rules.EachPtr(list, p, func(c *certificatesv1.CertificateSigningRequestCondition, at *field.Path) field.ErrorList {
+		errs := rules.RequiredIf(nil, c.Type == "" && !l.emptyConditions, at.Child("type"), "")
 		errs = append(errs, rules.RequiredOneOf(c.Status, at.Child("status"), statesOf(c.Type)...)...)
 		opposite := map[certificatesv1.RequestConditionType]certificatesv1.RequestConditionType{
 			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
@@ -189,8 +183,8 @@ func (q requestRules) validateConditions(list []certificatesv1.CertificateSignin
 		errs = rules.InvalidIf(errs, opposite != "" && seen[opposite] && !l.bothDecisions, contradicted, c.Type, "Approved and Denied conditions are mutually exclusive")
 		errs = rules.DuplicateIf(errs, seen[c.Type] && !l.duplicateConditions, at.Child("type"), c.Type)
 		seen[c.Type] = true
-	}
-	return errs
+		return errs
+	})
 }
 
 // statesOf lists the statuses of a condition; decisions can only be true.

@@ -33,14 +33,14 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	size := 0
 	data, binary := field.NewPath("data"), field.NewPath("binaryData")
-	for _, key := range sorted(c.Data) {
+	for _, key := range rules.Until(&errs, sorted(c.Data)) {
 		errs = append(errs, dataKey(key, data)...)
 		if _, ok := c.BinaryData[key]; ok {
 			errs = append(errs, field.Invalid(data.Key(key), key, "duplicate of key present in binaryData"))
 		}
 		size += len(c.Data[key])
 	}
-	for _, key := range sorted(c.BinaryData) {
+	for _, key := range rules.Until(&errs, sorted(c.BinaryData)) {
 		errs = append(errs, dataKey(key, binary)...)
 		size += len(c.BinaryData[key])
 	}

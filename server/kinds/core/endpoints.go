@@ -114,12 +114,12 @@ func validateEndpoints(e *corev1.Endpoints, addresses rules.Addresses) field.Err
 	address := func(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
 		return validateEndpointAddress(a, path, addresses)
 	}
-	for i := range e.Subsets {
+	for i := range rules.Until(&errs, e.Subsets) {
 		s, path := &e.Subsets[i], field.NewPath("subsets").Index(i)
 		errs = rules.RequiredIf(errs, len(s.Addresses)+len(s.NotReadyAddresses) == 0, path, "must specify `addresses` or `notReadyAddresses`")
 		errs = append(errs, rules.EachPtr(s.Addresses, path.Child("addresses"), address)...)
 		errs = append(errs, rules.EachPtr(s.NotReadyAddresses, path.Child("notReadyAddresses"), address)...)
-		for j := range s.Ports {
+		for j := range rules.Until(&errs, s.Ports) {
 			errs = append(errs, validateEndpointPort(&s.Ports[j], len(s.Ports) > 1, path.Child("ports").Index(j))...)
 		}
 	}

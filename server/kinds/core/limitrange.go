@@ -77,7 +77,7 @@ func defaultLimit(l *corev1.LimitRangeItem) {
 func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[corev1.LimitType]bool)
-	for i := range l.Spec.Limits {
+	for i := range rules.Until(&errs, l.Spec.Limits) {
 		limit, path := &l.Spec.Limits[i], specPath.Child("limits").Index(i)
 		errs = append(errs, validateLimitType(limit.Type, path.Child("type"))...)
 		errs = rules.DuplicateIf(errs, seen[limit.Type], path.Child("type"), limit.Type)
@@ -102,7 +102,7 @@ func validateLimit(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	named := make(corev1.ResourceList) // all resources that the item names
 	names := func(list corev1.ResourceList, child string) {
-		for _, name := range sorted(list) {
+		for _, name := range rules.Until(&errs, sorted(list)) {
 			errs = append(errs, validateLimitResource(l.Type, name, path.Child(child).Key(string(name)))...)
 		}
 		maps.Copy(named, list)
@@ -122,7 +122,7 @@ func validateLimit(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
 		errs = rules.RequiredIf(errs, !least && !most, path.Child("limits"), "either minimum or maximum storage value is required, but neither was provided")
 	}
 	names(l.MaxLimitRequestRatio, "maxLimitRequestRatio")
-	for _, name := range sorted(named) {
+	for _, name := range rules.Until(&errs, sorted(named)) {
 		errs = append(errs, validateBounds(l, name, path)...)
 	}
 	return errs

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // Namespace is the strategy of Namespaces. One is kept while its spec.finalizers name a component that must
@@ -88,7 +89,7 @@ func prepareNamespaceUpdate(n, old *corev1.Namespace) {
 
 func validateNamespace(n *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
-	for _, f := range n.Spec.Finalizers {
+	for _, f := range rules.Until(&errs, n.Spec.Finalizers) {
 		errs = append(errs, validateFinalizer(string(f), specPath.Child("finalizers"))...)
 	}
 	return errs
@@ -107,7 +108,7 @@ func validateNamespaceStatus(n, _ *corev1.Namespace) field.ErrorList {
 
 func validateNamespaceFinalize(n, _ *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
-	for i, f := range n.Spec.Finalizers {
+	for i, f := range rules.Until(&errs, n.Spec.Finalizers) {
 		errs = append(errs, validateFinalizer(string(f), specPath.Child("finalizers").Index(i))...)
 	}
 	return errs

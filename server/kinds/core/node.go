@@ -195,10 +195,10 @@ func (r nodeRules) validate(n *corev1.Node) field.ErrorList {
 
 func validateNodeResources(n *corev1.Node) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range sorted(n.Status.Capacity) {
+	for _, name := range rules.Until(&errs, sorted(n.Status.Capacity)) {
 		errs = append(errs, podspec.ValidateResourceQuantity(name, n.Status.Capacity[name], statusPath.Child("capacity", string(name)))...)
 	}
-	for _, name := range sorted(n.Status.Allocatable) {
+	for _, name := range rules.Until(&errs, sorted(n.Status.Allocatable)) {
 		errs = append(errs, podspec.ValidateResourceQuantity(name, n.Status.Allocatable[name], statusPath.Child("allocatable", string(name)))...)
 	}
 	return errs
@@ -211,7 +211,7 @@ var declaredFeature = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9
 func validateDeclared(list []string) field.ErrorList {
 	var errs field.ErrorList
 	path := statusPath.Child("declaredFeatures")
-	for i, name := range list {
+	for i, name := range rules.Until(&errs, list) {
 		switch {
 		case len(name) > validation.DNS1123SubdomainMaxLength:
 			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("invalid feature name %q: must be no more than %d characters", name, validation.DNS1123SubdomainMaxLength)))
@@ -234,7 +234,7 @@ func validateDeclared(list []string) field.ErrorList {
 func (r nodeRules) validatePodCIDRs(n *corev1.Node) field.ErrorList {
 	cidrs, path := n.Spec.PodCIDRs, specPath.Child("podCIDRs")
 	var errs field.ErrorList
-	for i, cidr := range cidrs {
+	for i, cidr := range rules.Until(&errs, cidrs) {
 		errs = append(errs, r.addresses.CIDR(cidr, path.Index(i))...)
 	}
 	if len(cidrs) < 2 {
@@ -249,7 +249,7 @@ func (r nodeRules) validatePodCIDRs(n *corev1.Node) field.ErrorList {
 		return errs
 	}
 	seen := rules.Seen[string]{}
-	for i, cidr := range cidrs {
+	for i, cidr := range rules.Until(&errs, cidrs) {
 		errs = rules.DuplicateIf(errs, seen.Again(cidr), path.Index(i), cidr)
 	}
 	return errs
@@ -261,7 +261,7 @@ func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	errs = append(errs, validateNodeResources(n)...)
 	errs = append(errs, validateDeclared(n.Status.DeclaredFeatures)...)
 	seen := rules.Seen[corev1.NodeAddress]{}
-	for i, a := range n.Status.Addresses {
+	for i, a := range rules.Until(&errs, n.Status.Addresses) {
 		if seen.Again(a) {
 			errs = append(errs, field.Duplicate(statusPath.Child("addresses").Index(i), rules.Shown(a)))
 		}
@@ -279,7 +279,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	seen := make(map[identity]bool)
-	for i, t := range taints {
+	for i, t := range rules.Until(&errs, taints) {
 		p := path.Index(i)
 		errs = append(errs, metavalidation.ValidateLabelName(t.Key, p.Child("key"))...)
 		if messages := validation.IsValidLabelValue(t.Value); len(messages) > 0 {
@@ -330,7 +330,7 @@ func validateAvoidPods(text string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path.Child("AvoidPods"), avoidPodsAnnotation, err.Error())}
 	}
 	var errs field.ErrorList
-	for i, entry := range avoid.PreferAvoidPods {
+	for i, entry := range rules.Until(&errs, avoid.PreferAvoidPods) {
 		p := path.Child(avoidPodsAnnotation).Index(i).Child("PodSignature")
 		controller := entry.PodSignature.PodController
 		switch {

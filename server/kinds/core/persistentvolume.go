@@ -213,7 +213,7 @@ func validateVolumeCapacity(capacity corev1.ResourceList, path *field.Path) fiel
 	if _, ok := capacity[corev1.ResourceStorage]; !ok || len(capacity) > 1 {
 		errs = append(errs, field.NotSupported(path, rules.Shown(capacity), []corev1.ResourceName{corev1.ResourceStorage}))
 	}
-	for _, name := range sorted(capacity) {
+	for _, name := range rules.Until(&errs, sorted(capacity)) {
 		amount, p := capacity[name], path.Key(string(name))
 		if amount.Value() < 0 {
 			errs = append(errs, field.Invalid(p, amount.Value(), "must be a valid resource quantity"))

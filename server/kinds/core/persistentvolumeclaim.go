@@ -251,21 +251,21 @@ var resizeStatuses = []corev1.ClaimResourceStatus{
 
 func (r claimRules) validateStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs := rules.RequiredIf(nil, len(c.Spec.AccessModes) == 0, field.NewPath("Spec", "accessModes"), "")
-	for _, name := range sorted(c.Status.Capacity) {
+	for _, name := range rules.Until(&errs, sorted(c.Status.Capacity)) {
 		errs = append(errs, validSize(c.Status.Capacity[name], statusPath.Child("capacity").Key(string(name)))...)
 	}
 	path := statusPath.Child("allocatedResourceStatus")
 	if r.now {
 		path = statusPath.Child("allocatedResourceStatuses")
 	}
-	for _, name := range sorted(c.Status.AllocatedResourceStatuses) {
+	for _, name := range rules.Until(&errs, sorted(c.Status.AllocatedResourceStatuses)) {
 		errs = append(errs, claimResource(name, path)...)
 		if !slices.Contains(resizeStatuses, c.Status.AllocatedResourceStatuses[name]) {
 			errs = append(errs, field.NotSupported(path, name, slices.Sorted(slices.Values(resizeStatuses))))
 		}
 	}
 	path = statusPath.Child("allocatedResources")
-	for _, name := range sorted(c.Status.AllocatedResources) {
+	for _, name := range rules.Until(&errs, sorted(c.Status.AllocatedResources)) {
 		if wrong := claimResource(name, path); len(wrong) > 0 {
 			errs = append(errs, wrong...)
 			continue

@@ -111,7 +111,7 @@ func validateQuotaStatus(s *corev1.ResourceQuotaStatus) field.ErrorList {
 
 func validateQuotaAmounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range sorted(list) {
+	for _, name := range rules.Until(&errs, sorted(list)) {
 		errs = append(errs, validateQuotaResourceName(name, path.Key(string(name)))...)
 		errs = append(errs, podspec.ValidateResourceQuantity(name, list[name], path.Key(string(name)))...)
 	}
@@ -183,7 +183,7 @@ func (q quotaScopes) validateScopes(s *corev1.ResourceQuotaSpec, path *field.Pat
 	var errs field.ErrorList
 	invalid := func(message string) { errs = append(errs, field.Invalid(path, rules.Shown(s.Scopes), message)) }
 	out := q.uncounted()
-	for _, scope := range s.Scopes {
+	for _, scope := range rules.Until(&errs, s.Scopes) {
 		if _, ok := q[scope]; !ok {
 			invalid("unsupported scope")
 		}
@@ -211,7 +211,7 @@ func conflictingScopes(scopes sets.Set[corev1.ResourceQuotaScope], s *corev1.Res
 func (q quotaScopes) validateSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen, out := make(map[corev1.ResourceQuotaScope]sets.Empty), q.uncounted()
-	for _, r := range s.ScopeSelector.MatchExpressions {
+	for _, r := range rules.Until(&errs, s.ScopeSelector.MatchExpressions) {
 		if _, ok := q[r.ScopeName]; !ok {
 			errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
 		}

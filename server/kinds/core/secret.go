@@ -78,7 +78,7 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("data")
 	size := 0
-	for _, key := range sorted(s.Data) {
+	for _, key := range rules.Until(&errs, sorted(s.Data)) {
 		errs = append(errs, dataKey(key, path)...)
 		size += len(s.Data[key])
 	}

@@ -48,7 +48,7 @@ func validateAddresses(s *corev1.Service, a rules.Addresses) field.ErrorList {
 		errs = append(errs, field.Invalid(addressesPath, spec.ClusterIPs, "first value must match `clusterIP`"))
 	}
 	seen := rules.Seen[corev1.IPFamily]{}
-	for i, f := range spec.IPFamilies {
+	for i, f := range rules.Until(&errs, spec.IPFamilies) {
 		errs = append(errs, rules.OneOf(f, familiesPath.Index(i), corev1.IPv4Protocol, corev1.IPv6Protocol)...)
 		errs = rules.DuplicateIf(errs, seen.Again(f), familiesPath.Index(i), f)
 	}
@@ -67,7 +67,7 @@ func validateAddresses(s *corev1.Service, a rules.Addresses) field.ErrorList {
 
 func validateAddressList(ips []string, a rules.Addresses) field.ErrorList {
 	var errs field.ErrorList
-	for i, ip := range ips {
+	for i, ip := range rules.Until(&errs, ips) {
 		if i == 0 && ip == corev1.ClusterIPNone {
 			errs = rules.InvalidIf(errs, len(ips) > 1, addressesPath, ips, "'None' must be the first and only value")
 			continue

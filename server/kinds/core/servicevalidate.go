@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -27,12 +26,12 @@ func (r serviceRules) validate(s, old *corev1.Service) field.ErrorList {
 	errs = append(errs, r.validateType(s)...)
 	errs = append(errs, validateServicePorts(s)...)
 	if spec.Selector != nil {
-		errs = append(errs, metavalidation.ValidateLabels(spec.Selector, specPath.Child("selector"))...)
+		errs = append(errs, rules.Labels(spec.Selector, specPath.Child("selector"))...)
 	}
 	errs = append(errs, validateAffinity(spec)...)
 	errs = append(errs, validateAddresses(s, r.keeping(clusterIPs(old)))...)
 	external := r.keeping(externalIPs(old))
-	for i, ip := range spec.ExternalIPs {
+	for i, ip := range rules.Until(&errs, spec.ExternalIPs) {
 		path := specPath.Child("externalIPs").Index(i)
 		if invalid := external.IP(ip, path); len(invalid) > 0 {
 			errs = append(errs, invalid...)
@@ -92,7 +91,7 @@ func (r serviceRules) validateType(s *corev1.Service) field.ErrorList {
 	spec := &s.Spec
 	errs := rules.RequiredIf(nil, len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName, specPath.Child("ports"), "")
 	if isBalanced(s) && !r.now {
-		for i, p := range spec.Ports {
+		for i, p := range rules.Until(&errs, spec.Ports) {
 			errs = rules.InvalidIf(errs, p.Port == kubeletPort, specPath.Child("ports").Index(i), p.Port,
 				fmt.Sprintf("may not expose port %d externally since it is used by kubelet", kubeletPort))
 		}
@@ -120,7 +119,7 @@ func (r serviceRules) validateType(s *corev1.Service) field.ErrorList {
 func validateServicePorts(s *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	names := make(map[string]bool)
-	for i := range s.Spec.Ports {
+	for i := range rules.Until(&errs, s.Spec.Ports) {
 		p, path := &s.Spec.Ports[i], specPath.Child("ports").Index(i)
 		if p.Name == "" {
 			errs = rules.RequiredIf(errs, len(s.Spec.Ports) > 1, path.Child("name"), "")
@@ -147,7 +146,7 @@ func validatePortUse(s *corev1.Service) field.ErrorList {
 	ports := s.Spec.Ports
 	at := specPath.Child("ports")
 	if s.Spec.Type == corev1.ServiceTypeClusterIP {
-		for i := range ports {
+		for i := range rules.Until(&errs, ports) {
 			errs = rules.ForbiddenIf(errs, ports[i].NodePort != 0, at.Index(i).Child("nodePort"), "may not be used when `type` is 'ClusterIP'")
 		}
 	}
@@ -156,7 +155,7 @@ func validatePortUse(s *corev1.Service) field.ErrorList {
 		port     int32
 	}
 	onNodes, onService := make(map[use]bool), make(map[use]bool)
-	for i := range ports {
+	for i := range rules.Until(&errs, ports) {
 		if ports[i].NodePort == 0 {
 			continue
 		}
@@ -166,7 +165,7 @@ func validatePortUse(s *corev1.Service) field.ErrorList {
 		}
 		onNodes[u] = true
 	}
-	for i := range ports {
+	for i := range rules.Until(&errs, ports) {
 		u := use{ports[i].Protocol, ports[i].Port}
 		if onService[u] {
 			errs = append(errs, field.Duplicate(at.Index(i), rules.Shown(corev1.ServicePort{Protocol: u.protocol, Port: u.port})))
@@ -221,7 +220,7 @@ func (r serviceRules) validateSourceRanges(s, old *corev1.Service) field.ErrorLi
 			}
 		}
 		kept := r.keeping(had)
-		for i, cidr := range ranges {
+		for i, cidr := range rules.Until(&errs, ranges) {
 			errs = append(errs, kept.CIDR(strings.TrimSpace(cidr), path.Index(i))...)
 		}
 		return errs
@@ -309,7 +308,7 @@ func (r serviceRules) validateStatus(s, old *corev1.Service) field.ErrorList {
 		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")}
 	}
 	var errs field.ErrorList
-	for i, in := range ingress {
+	for i, in := range rules.Until(&errs, ingress) {
 		p := path.Index(i)
 		if in.IP != "" {
 			errs = append(errs, kept.IP(in.IP, p.Child("ip"))...)

@@ -52,14 +52,14 @@ func (v *Version) strategy() kinds.Strategy {
 			if errs := v.validateType(obj); len(errs) > 0 {
 				return v.Schema().ValidateOther(ctx, errs, tree(obj), nil)
 			}
-			errs := apivalidation.ValidateObjectMetaAccessor(obj, v.of.namespaced(), apivalidation.NameIsDNSSubdomain, metadataPath)
+			errs := apivalidation.ValidateObjectMetaAccessor(rules.Metadata(obj), v.of.namespaced(), apivalidation.NameIsDNSSubdomain, metadataPath)
 			return v.Schema().Validate(ctx, errs, tree(obj), nil)
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
 			if errs := v.validateType(obj); len(errs) > 0 {
 				return v.Schema().ValidateOther(ctx, errs, tree(obj), tree(old))
 			}
-			errs := apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+			errs := apivalidation.ValidateObjectMetaAccessorUpdate(rules.Metadata(obj), old, metadataPath)
 			return v.Schema().Validate(ctx, errs, tree(obj), tree(old))
 		},
 		Warnings: func(_ context.Context, obj, old kinds.Object) []string { return finalizerWarnings(obj, old) },
@@ -92,7 +92,7 @@ func (v *Version) statusStrategy() *kinds.Strategy {
 			obj.SetResourceVersion(version)
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
-			errs := apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+			errs := apivalidation.ValidateObjectMetaAccessorUpdate(rules.Metadata(obj), old, metadataPath)
 			return v.Schema().ValidateStatus(ctx, errs, tree(obj), tree(old))
 		},
 		ResetFields: []string{"spec"},

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -201,11 +200,7 @@ func (r sliceRules) validateEndpoints(list []discoveryv1.Endpoint, t discoveryv1
 	if len(list) > maxEndpoints {
 		return field.ErrorList{field.TooMany(p, len(list), maxEndpoints)}
 	}
-	var errs field.ErrorList
-	for i := range list {
-		errs = append(errs, r.validateEndpoint(&list[i], t, p.Index(i))...)
-	}
-	return errs
+	return rules.EachPtr(list, p, func(e *discoveryv1.Endpoint, at *field.Path) field.ErrorList { return r.validateEndpoint(e, t, at) })
 }
 
 // validateFamily checks that an address is one of a family, IPv4 or IPv6. An IPv4 address written as
@@ -246,22 +241,23 @@ func (r sliceRules) validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.Addr
 	case n > maxAddresses:
 		errs = append(errs, field.TooMany(at, n, maxAddresses))
 	}
-	for i, a := range e.Addresses {
+	errs = append(errs, rules.Each(e.Addresses, at, func(a string, each *field.Path) field.ErrorList {
 		switch t {
 		case discoveryv1.AddressTypeIPv4:
-			errs = append(errs, r.validateAddress(a, "IPv4", at, at.Index(i))...)
+			return r.validateAddress(a, "IPv4", at, each)
 		case discoveryv1.AddressTypeIPv6:
-			errs = append(errs, r.validateAddress(a, "IPv6", at, at.Index(i))...)
+			return r.validateAddress(a, "IPv6", at, each)
 		case discoveryv1.AddressTypeFQDN:
-			errs = append(errs, validation.IsFullyQualifiedDomainName(at.Index(i), a)...)
+			return validation.IsFullyQualifiedDomainName(each, a)
 		}
-	}
+		return nil
+	})...)
 	errs = append(errs, rules.Optional(e.NodeName, p.Child("nodeName"), rules.Subdomain)...)
 	topology := p.Child("deprecatedTopology")
 	if n := len(e.DeprecatedTopology); n > maxTopology {
 		errs = append(errs, field.TooMany(topology, n, maxTopology))
 	}
-	errs = append(errs, metavalidation.ValidateLabels(e.DeprecatedTopology, topology)...)
+	errs = append(errs, rules.Labels(e.DeprecatedTopology, topology)...)
 	errs = append(errs, rules.Optional(e.Hostname, p.Child("hostname"), rules.Label)...)
 	return append(errs, rules.OptionalPtr(e.Hints, p.Child("hints"), validateHints)...)
 }

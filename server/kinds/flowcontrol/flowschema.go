@@ -118,7 +118,7 @@ func validateConditionTypes(names []string, now bool) field.ErrorList {
 		missing = ""
 	}
 	seen := rules.Seen[string]{}
-	for i, n := range names {
+	for i, n := range rules.Until(&errs, names) {
 		errs = rules.DuplicateIf(errs, seen.Again(n), p.Index(i).Child("type"), n)
 		errs = rules.RequiredIf(errs, n == "", p.Index(i).Child("type"), missing)
 	}
@@ -238,7 +238,7 @@ func validateResourceRule(r *flowcontrolv1.ResourcePolicyRule, p *field.Path) fi
 	case slices.Contains(r.Namespaces, all):
 		errs = append(errs, alone(r.Namespaces, namespaces, "namespaces")...)
 	default:
-		for i, n := range r.Namespaces {
+		for i, n := range rules.Until(&errs, r.Namespaces) {
 			for _, m := range apivalidation.ValidateNamespaceName(n, false) {
 				errs = append(errs, field.Invalid(namespaces.Index(i), n, "each member of this list must be '*' or a DNS-1123 label; "+m))
 			}
@@ -256,7 +256,7 @@ func validateURLRule(r *flowcontrolv1.NonResourcePolicyRule, p *field.Path) fiel
 	case slices.Contains(r.NonResourceURLs, all):
 		errs = append(errs, alone(r.NonResourceURLs, urls, "non-resource URLs")...)
 	default:
-		for i, u := range r.NonResourceURLs {
+		for i, u := range rules.Until(&errs, r.NonResourceURLs) {
 			if fault := urlFault(u); fault != "" {
 				errs = append(errs, field.Invalid(urls.Index(i), u, fault))
 			}

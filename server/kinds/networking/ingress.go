@@ -158,12 +158,8 @@ func validateIngressSpec(s *networkingv1.IngressSpec, l leniency) field.ErrorLis
 		errs = append(errs, field.Invalid(p, rules.Shown(s.Rules), "either `defaultBackend` or `rules` must be specified"))
 	}
 	errs = append(errs, rules.OptionalPtr(s.DefaultBackend, p.Child("defaultBackend"), l.validateBackend)...)
-	for i := range s.Rules {
-		errs = append(errs, validateRule(&s.Rules[i], p.Child("rules").Index(i), l)...)
-	}
-	for i := range s.TLS {
-		errs = append(errs, validateTLS(&s.TLS[i], p.Child("tls").Index(i), l)...)
-	}
+	errs = append(errs, rules.EachPtr(s.Rules, p.Child("rules"), l.validateRule)...)
+	errs = append(errs, rules.EachPtr(s.TLS, p.Child("tls"), l.validateTLS)...)
 	if class := s.IngressClassName; class != nil {
 		errs = append(errs, rules.Subdomain(*class, p.Child("ingressClassName"))...)
 	}
@@ -178,7 +174,7 @@ func validateHost(host string, p *field.Path) field.ErrorList {
 	return rules.Subdomain(host, p)
 }
 
-func validateTLS(t *networkingv1.IngressTLS, p *field.Path, l leniency) field.ErrorList {
+func (l leniency) validateTLS(t *networkingv1.IngressTLS, p *field.Path) field.ErrorList {
 	errs := rules.Each(t.Hosts, p.Child("hosts"), validateHost)
 	if !l.secretName {
 		errs = append(errs, rules.Messages(p.Child("secretName"), t.SecretName, secretNameFaults(t.SecretName))...)
@@ -193,7 +189,7 @@ func secretNameFaults(name string) []string {
 	return apivalidation.NameIsDNSSubdomain(name, false)
 }
 
-func validateRule(r *networkingv1.IngressRule, p *field.Path, l leniency) field.ErrorList {
+func (l leniency) validateRule(r *networkingv1.IngressRule, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Host != "" {
 		errs = rules.InvalidIf(errs, rules.IsIP(r.Host), p.Child("host"), r.Host, "must be a DNS name, not an IP address")
@@ -303,20 +299,18 @@ func (l leniency) validateStatus(obj, old *networkingv1.Ingress) field.ErrorList
 		}
 		addresses.Kept = rules.In(had)
 	}
-	var errs field.ErrorList
 	p := field.NewPath("status", "loadBalancer", "ingress")
-	for i, a := range obj.Status.LoadBalancer.Ingress {
+	return rules.EachPtr(obj.Status.LoadBalancer.Ingress, p, func(a *networkingv1.IngressLoadBalancerIngress, at *field.Path) (errs field.ErrorList) {
 		if a.IP != "" {
-			errs = append(errs, addresses.IP(a.IP, p.Index(i).Child("ip"))...)
+			errs = append(errs, addresses.IP(a.IP, at.Child("ip"))...)
 		}
 		if a.Hostname == "" {
-			continue
+			return errs
 		}
-		name := p.Index(i).Child("hostname")
+		name := at.Child("hostname")
 		errs = append(errs, rules.Subdomain(a.Hostname, name)...)
-		errs = rules.InvalidIf(errs, rules.IsIP(a.Hostname), name, a.Hostname, "must be a DNS name, not an IP address")
-	}
-	return errs
+		return rules.InvalidIf(errs, rules.IsIP(a.Hostname), name, a.Hostname, "must be a DNS name, not an IP address")
+	})
 }
 
 func ingressWarnings(i, old *networkingv1.Ingress) []string {

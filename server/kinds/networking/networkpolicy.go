@@ -146,16 +146,14 @@ func policyWarnings(s *networkingv1.NetworkPolicySpec) []string {
 func (r policyRules) validate(s *networkingv1.NetworkPolicySpec) field.ErrorList {
 	p := field.NewPath("spec")
 	errs := rules.LooseSelector(&s.PodSelector, r.keepInvalid, p.Child("podSelector"))
-	for i := range s.Ingress {
-		at := p.Child("ingress").Index(i)
-		errs = append(errs, validatePorts(s.Ingress[i].Ports, at.Child("ports"))...)
-		errs = append(errs, r.validatePeers(s.Ingress[i].From, at.Child("from"))...)
-	}
-	for i := range s.Egress {
-		at := p.Child("egress").Index(i)
-		errs = append(errs, validatePorts(s.Egress[i].Ports, at.Child("ports"))...)
-		errs = append(errs, r.validatePeers(s.Egress[i].To, at.Child("to"))...)
-	}
+	errs = append(errs, rules.EachPtr(s.Ingress, p.Child("ingress"), func(rule *networkingv1.NetworkPolicyIngressRule, at *field.Path) field.ErrorList {
+		errs := rules.EachPtr(rule.Ports, at.Child("ports"), validatePort)
+		return append(errs, rules.EachPtr(rule.From, at.Child("from"), r.validatePeer)...)
+	})...)
+	errs = append(errs, rules.EachPtr(s.Egress, p.Child("egress"), func(rule *networkingv1.NetworkPolicyEgressRule, at *field.Path) field.ErrorList {
+		errs := rules.EachPtr(rule.Ports, at.Child("ports"), validatePort)
+		return append(errs, rules.EachPtr(rule.To, at.Child("to"), r.validatePeer)...)
+	})...)
 	types := p.Child("policyTypes")
 	if len(s.PolicyTypes) > 2 {
 		return append(errs, field.Invalid(types, rules.Shown(s.PolicyTypes), "may not specify more than two policyTypes"))
@@ -164,11 +162,6 @@ func (r policyRules) validate(s *networkingv1.NetworkPolicySpec) field.ErrorList
 		errs = append(errs, rules.OneOf(t, types.Index(i), networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)...)
 	}
 	return errs
-}
-
-func validatePorts(ports []networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	return append(errs, rules.EachPtr(ports, p, validatePort)...)
 }
 
 func validatePort(n *networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorList {
@@ -196,24 +189,16 @@ func validatePort(n *networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorL
 	return errs
 }
 
-func (r policyRules) validatePeers(peers []networkingv1.NetworkPolicyPeer, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i := range peers {
-		peer, at := &peers[i], p.Index(i)
-		if peer.PodSelector != nil {
-			errs = append(errs, rules.LooseSelector(peer.PodSelector, r.keepInvalid, at.Child("podSelector"))...)
-		}
-		if peer.NamespaceSelector != nil {
-			errs = append(errs, rules.LooseSelector(peer.NamespaceSelector, r.keepInvalid, at.Child("namespaceSelector"))...)
-		}
-		errs = append(errs, rules.OptionalPtr(peer.IPBlock, at.Child("ipBlock"), r.validateBlock)...)
-		selects := peer.PodSelector != nil || peer.NamespaceSelector != nil
-		switch {
-		case !selects && peer.IPBlock == nil:
-			errs = append(errs, field.Required(at, "must specify a peer"))
-		case selects && peer.IPBlock != nil:
-			errs = append(errs, field.Forbidden(at, "may not specify both ipBlock and another peer"))
-		}
+func (r policyRules) validatePeer(peer *networkingv1.NetworkPolicyPeer, p *field.Path) field.ErrorList {
+	errs := rules.LooseSelector(peer.PodSelector, r.keepInvalid, p.Child("podSelector"))
+	errs = append(errs, rules.LooseSelector(peer.NamespaceSelector, r.keepInvalid, p.Child("namespaceSelector"))...)
+	errs = append(errs, rules.OptionalPtr(peer.IPBlock, p.Child("ipBlock"), r.validateBlock)...)
+	selects := peer.PodSelector != nil || peer.NamespaceSelector != nil
+	switch {
+	case !selects && peer.IPBlock == nil:
+		errs = append(errs, field.Required(p, "must specify a peer"))
+	case selects && peer.IPBlock != nil:
+		errs = append(errs, field.Forbidden(p, "may not specify both ipBlock and another peer"))
 	}
 	return errs
 }
@@ -227,16 +212,14 @@ func (r policyRules) validateBlock(b *networkingv1.IPBlock, p *field.Path) field
 	if err != nil {
 		return errs
 	}
-	for i, except := range b.Except {
-		at := p.Child("except").Index(i)
-		errs = append(errs, r.addresses.CIDR(except, at)...)
+	outerBits, _ := outer.Mask.Size()
+	return append(errs, rules.Each(b.Except, p.Child("except"), func(except string, at *field.Path) field.ErrorList {
+		errs := r.addresses.CIDR(except, at)
 		_, inner, err := netutils.ParseCIDRSloppy(except)
 		if err != nil {
-			continue
+			return errs
 		}
-		outerBits, _ := outer.Mask.Size()
 		innerBits, _ := inner.Mask.Size()
-		errs = rules.InvalidIf(errs, !outer.Contains(inner.IP) || outerBits >= innerBits, at, except, "must be a strict subset of `cidr`")
-	}
-	return errs
+		return rules.InvalidIf(errs, !outer.Contains(inner.IP) || outerBits >= innerBits, at, except, "must be a strict subset of `cidr`")
+	})...)
 }

@@ -10,7 +10,6 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -88,7 +87,7 @@ func validateRuntimeClass(c *nodev1.RuntimeClass, now bool) field.ErrorList {
 	}
 	if s := c.Scheduling; s != nil {
 		p := field.NewPath("scheduling")
-		errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, p.Child("nodeSelector"))...)
+		errs = append(errs, rules.Labels(s.NodeSelector, p.Child("nodeSelector"))...)
 		tolerations := p.Child("tolerations")
 		at := tolerations
 		if !now {
@@ -96,7 +95,7 @@ func validateRuntimeClass(c *nodev1.RuntimeClass, now bool) field.ErrorList {
 		}
 		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, at, podspec.Options{Since133: now})...)
 		seen := rules.Seen[toleration]{}
-		for i := range s.Tolerations {
+		for i := range rules.Until(&errs, s.Tolerations) {
 			if seen.Again(plain(s.Tolerations[i])) {
 				errs = append(errs, field.Duplicate(tolerations.Index(i), rules.Shown(s.Tolerations[i])))
 			}

@@ -22,7 +22,7 @@ func (r podRules) claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList 
 	for i := range pod.Spec.ResourceClaims {
 		claims[pod.Spec.ResourceClaims[i].Name] = true
 	}
-	for i := range pod.Status.ResourceClaimStatuses {
+	for i := range rules.Until(&errs, pod.Status.ResourceClaimStatuses) {
 		s, at := &pod.Status.ResourceClaimStatuses[i], p.Index(i).Child("name")
 		errs = rules.InvalidIf(errs, !claims[s.Name], at, s.Name, "must match the name of an entry in `spec.resourceClaims`")
 		errs = rules.DuplicateIf(errs, seen.Again(s.Name), at, s.Name)
@@ -54,7 +54,7 @@ func (r podRules) containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorL
 	windows := pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows
 	var errs field.ErrorList
 	for _, l := range lists {
-		for i := range l.statuses {
+		for i := range rules.Until(&errs, l.statuses) {
 			at := p.Child(l.name).Index(i)
 			if r.since133 {
 				at = at.Child("user")
@@ -64,7 +64,7 @@ func (r podRules) containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorL
 	}
 	for _, l := range lists {
 		asked := &requirements{containers: l.containers}
-		for i := range l.statuses {
+		for i := range rules.Until(&errs, l.statuses) {
 			if l.name == ofEphemeral {
 				forbidden := len(l.statuses[i].AllocatedResourcesStatus) > 0
 				errs = rules.ForbiddenIf(errs, forbidden, p.Child(l.name).Index(i).Child("allocatedResourcesStatus"), "must not be specified in container status")
@@ -89,7 +89,7 @@ func containerUser(u *corev1.ContainerUser, windows bool, p *field.Path) field.E
 	}
 	errs := rules.Messages(p.Child("uid"), u.Linux.UID, utilvalidation.IsValidUserID(u.Linux.UID))
 	errs = append(errs, rules.Messages(p.Child("gid"), u.Linux.GID, utilvalidation.IsValidGroupID(u.Linux.GID))...)
-	for i, g := range u.Linux.SupplementalGroups {
+	for i, g := range rules.Until(&errs, u.Linux.SupplementalGroups) {
 		errs = append(errs, rules.Messages(p.Child("supplementalGroups").Index(i), g, utilvalidation.IsValidGroupID(g))...)
 	}
 	return errs
@@ -101,13 +101,13 @@ var healthy = []corev1.ResourceHealthStatus{corev1.ResourceHealthStatusHealthy, 
 // resourceHealth checks the health of the resources that a container requests.
 func resourceHealth(s *corev1.ContainerStatus, asked *requirements, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i := range s.AllocatedResourcesStatus {
+	for i := range rules.Until(&errs, s.AllocatedResourcesStatus) {
 		r, at := &s.AllocatedResourcesStatus[i], p.Index(i)
 		for _, c := range asked.of(s.Name) {
 			errs = append(errs, c.asksFor(r.Name, at.Child("name"))...)
 		}
 		ids := rules.Seen[corev1.ResourceID]{}
-		for j, h := range r.Resources {
+		for j, h := range rules.Until(&errs, r.Resources) {
 			if !slices.Contains(healthy, h.Health) {
 				errs = append(errs, field.NotSupported(at.Child("resources").Index(j).Child("health"), h.Health, healthy))
 			}

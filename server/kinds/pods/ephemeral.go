@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // prepareEphemeral takes the ephemeral containers of the new pod and nothing else: not even their owners,
@@ -38,7 +39,7 @@ func (r podRules) validateEphemeral(pod, was *corev1.Pod) field.ErrorList {
 	for i := range pod.Spec.EphemeralContainers {
 		byName[pod.Spec.EphemeralContainers[i].Name] = &pod.Spec.EphemeralContainers[i]
 	}
-	for i := range was.Spec.EphemeralContainers {
+	for i := range rules.Until(&errs, was.Spec.EphemeralContainers) {
 		before := &was.Spec.EphemeralContainers[i]
 		now, ok := byName[before.Name]
 		if !ok {

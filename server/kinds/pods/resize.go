@@ -86,7 +86,7 @@ func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 	errs := podspec.ValidatePod(pod, r.spec.PodOptions(pod, was))
 	errs = rules.InvalidIf(errs, r.qos(was) != qosOf(&pod.Spec, r.whole), p, was.Status.QOSClass, "Pod QOS Class may not change as a result of resizing")
 	errs = rules.ForbiddenIf(errs, !canResize(was), p, "Pod running on node without support for resize")
-	for i := range was.Spec.Containers {
+	for i := range rules.Until(&errs, was.Spec.Containers) {
 		to, from := &pod.Spec.Containers[i].Resources, &was.Spec.Containers[i].Resources
 		at := p.Child("containers").Index(i).Child("resources")
 		errs = rules.ForbiddenIf(errs, lacks(to.Requests, from.Requests), at.Child("requests"), "resource requests cannot be removed")

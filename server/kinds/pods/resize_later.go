@@ -64,19 +64,19 @@ func (r podRules) validateLaterResize(pod, was *corev1.Pod) field.ErrorList {
 	if len(order) > 0 {
 		return append(errs, order...)
 	}
-	for i := range was.Spec.InitContainers {
+	for i := range rules.Until(&errs, was.Spec.InitContainers) {
 		if from := &was.Spec.InitContainers[i]; r.initResize || podspec.Restartable(from) {
 			errs = append(errs, removedResources(&pod.Spec.InitContainers[i], from, p.Child("initContainers").Index(i))...)
 		}
 	}
-	for i := range was.Spec.Containers {
+	for i := range rules.Until(&errs, was.Spec.Containers) {
 		errs = append(errs, removedResources(&pod.Spec.Containers[i], &was.Spec.Containers[i], p.Child("containers").Index(i))...)
 	}
-	for i := range rest.Containers {
+	for i := range rules.Until(&errs, rest.Containers) {
 		keepComputeOf(&rest.Containers[i], &was.Spec.Containers[i])
 		errs = rules.ForbiddenIf(errs, !equality.Semantic.DeepEqual(rest.Containers[i], was.Spec.Containers[i]), p, "only cpu and memory resources are mutable")
 	}
-	for i := range rest.InitContainers {
+	for i := range rules.Until(&errs, rest.InitContainers) {
 		errs = append(errs, r.initResizes(&rest.InitContainers[i], &was.Spec.InitContainers[i], i, p)...)
 	}
 	if len(errs) > 0 {
@@ -91,7 +91,7 @@ func sameOrder(list, old []corev1.Container, name string, p *field.Path) field.E
 		return field.ErrorList{field.Forbidden(p.Child(name), name+" may not be added or removed on resize")}
 	}
 	var errs field.ErrorList
-	for i := range old {
+	for i := range rules.Until(&errs, old) {
 		errs = rules.ForbiddenIf(errs, list[i].Name != old[i].Name, p.Child(name).Index(i).Child("name"), name+" may not be renamed or reordered on resize")
 	}
 	return errs

@@ -60,7 +60,7 @@ func (r podRules) conditionTypes(list []corev1.PodCondition) field.ErrorList {
 	if r.since133 {
 		p = field.NewPath("status").Child("conditions")
 	}
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		errs = rules.InvalidIf(errs, r.since133 && list[i].ObservedGeneration < 0, p.Index(i).Child("observedGeneration"), list[i].ObservedGeneration, notNegative)
 		switch t := list[i].Type; t {
 		case corev1.PodScheduled, corev1.PodReady, corev1.PodInitialized, corev1.ContainersReady:
@@ -173,7 +173,7 @@ func (r podRules) addresses(ips, old []string, p *field.Path) field.ErrorList {
 	if !r.since133 {
 		old = nil
 	}
-	for i, ip := range ips {
+	for i, ip := range rules.Until(&errs, ips) {
 		errs = append(errs, utilvalidation.IsValidIPForLegacyField(p.Index(i), ip, r.strictIPs, old)...)
 	}
 	return errs
@@ -220,7 +220,7 @@ func families(ips []string, list any, p *field.Path) field.ErrorList {
 func repeated(ips []string, p *field.Path, value func(i int) any) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[string]bool, len(ips))
-	for i, ip := range ips {
+	for i, ip := range rules.Until(&errs, ips) {
 		if seen[ip] {
 			errs = append(errs, field.Duplicate(p.Index(i), value(i)))
 		}

@@ -151,7 +151,7 @@ func (r podRules) ruledChanges(list, old []corev1.ContainerStatus, containers []
 		byName[containers[i].Name] = &containers[i]
 	}
 	var errs field.ErrorList
-	for i := range old {
+	for i := range rules.Until(&errs, old) {
 		ended := old[i].State.Terminated
 		if ended == nil || !going[old[i].Name] {
 			continue
@@ -205,7 +205,7 @@ func extendedClaim(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	at := p.Child("requestMappings")
 	errs := rules.RequiredIf(nil, len(s.RequestMappings) == 0, at, "at least one request mapping is required")
 	seen := rules.Seen[corev1.ContainerExtendedResourceRequest]{}
-	for i, m := range s.RequestMappings {
+	for i, m := range rules.Until(&errs, s.RequestMappings) {
 		if c := containers[m.ContainerName]; c == nil {
 			errs = append(errs, field.Invalid(at.Index(i).Child("containerName"), m.ContainerName, "must match the name of an entry in spec.initContainers.name or spec.containers.name"))
 		} else if _, ok := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]; !ok {
@@ -241,7 +241,7 @@ func allocatedClaims(pod *corev1.Pod, p *field.Path) field.ErrorList {
 		}
 	}
 	var errs field.ErrorList
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		s, at := &list[i], p.Index(i)
 		errs = rules.RequiredIf(errs, s.ResourceClaimName == "", at.Child("resourceClaimName"), "must not be empty")
 		errs = rules.InvalidIf(errs, !claims[s.ResourceClaimName], at.Child("resourceClaimName"), s.ResourceClaimName, "no mapping found in pod reference")
@@ -279,7 +279,7 @@ func imageStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 		list []corev1.ContainerStatus
 	}{{"containerStatuses", s.ContainerStatuses}, {"initContainerStatuses", s.InitContainerStatuses}, {"ephemeralContainerStatuses", s.EphemeralContainerStatuses}} {
 		for i := range l.list {
-			for j := range l.list[i].VolumeMounts {
+			for j := range rules.Until(&errs, l.list[i].VolumeMounts) {
 				v := l.list[i].VolumeMounts[j].VolumeStatus
 				if v == nil || v.Image == nil {
 					continue

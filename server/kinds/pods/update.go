@@ -59,7 +59,7 @@ func annotationUpdate(pod, was *corev1.Pod, o podspec.Options) field.ErrorList {
 		}
 		return "mirror pod annotation", key == corev1.MirrorPodAnnotationKey
 	}
-	for _, k := range slices.Sorted(maps.Keys(was.Annotations)) {
+	for _, k := range rules.Until(&errs, slices.Sorted(maps.Keys(was.Annotations))) {
 		if v, ok := pod.Annotations[k]; ok && v == was.Annotations[k] {
 			continue
 		}
@@ -67,7 +67,7 @@ func annotationUpdate(pod, was *corev1.Pod, o podspec.Options) field.ErrorList {
 			errs = append(errs, field.Forbidden(p.Key(k), "may not remove or update "+what))
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(pod.Annotations)) {
+	for _, k := range rules.Until(&errs, slices.Sorted(maps.Keys(pod.Annotations))) {
 		if _, ok := was.Annotations[k]; ok {
 			continue
 		}
@@ -84,7 +84,7 @@ func containerUpdate(list, old []corev1.Container, p *field.Path) (errs field.Er
 	if len(list) != len(old) {
 		return field.ErrorList{field.Forbidden(p, "pod updates may not add or remove containers")}, false
 	}
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		image := list[i].Image
 		errs = rules.RequiredIf(errs, image == "", p.Index(i).Child("image"), "")
 		errs = rules.InvalidIf(errs, len(strings.TrimSpace(image)) != len(image), p.Index(i).Child("image"), image, "must not have leading or trailing whitespace")
@@ -129,7 +129,7 @@ func gateUpdate(gates, old []corev1.PodSchedulingGate, p *field.Path) field.Erro
 	for i, g := range gates {
 		last[g.Name] = i
 	}
-	for i, g := range gates {
+	for i, g := range rules.Until(&errs, gates) {
 		if last[g.Name] == i && !had.Has(g) {
 			errs = append(errs, field.Forbidden(p.Index(i).Child("name"), "only deletion is allowed, but found new scheduling gate '"+g.Name+"'"))
 		}
@@ -218,7 +218,7 @@ func affinityUpdate(is, was *corev1.NodeAffinity, p *field.Path) field.ErrorList
 		return field.ErrorList{field.Invalid(p, rules.Shown(terms), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")}
 	}
 	var errs field.ErrorList
-	for i := range old {
+	for i := range rules.Until(&errs, old) {
 		if !onlyAdded(&terms[i], &old[i]) {
 			errs = append(errs, field.Invalid(p.Index(i), rules.Shown(terms[i]), "only additions are allowed (no mutations or deletions)"))
 		}

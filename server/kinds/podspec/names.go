@@ -5,9 +5,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // The ok functions accept only names that are certainly valid, without a regular expression; the library
@@ -118,8 +119,7 @@ func okSelector(s *metav1.LabelSelector) bool {
 // selector checks a label selector.
 func (c *checker) selector(s *metav1.LabelSelector, allowInvalidValues bool, p *field.Path, child string) {
 	if !okSelector(s) {
-		o := metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: allowInvalidValues}
-		c.add(metav1validation.ValidateLabelSelector(s, o, p.Child(child))...)
+		c.add(rules.LooseSelector(s, allowInvalidValues, p.Child(child))...)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const tolerationsAnnotation = "scheduler.alpha.kubernetes.io/tolerations"
@@ -38,7 +40,7 @@ func (c *checker) annotations(annotations map[string]string, p *field.Path) {
 		ok = ok && okQualifiedName(strings.ToLower(k))
 	}
 	if !ok || size > validation.TotalAnnotationSizeLimitB {
-		c.add(validation.ValidateAnnotations(annotations, p)...)
+		c.add(rules.Annotations(annotations, p)...)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -75,7 +74,7 @@ func validateBound(v *intstr.IntOrString, p *field.Path) field.ErrorList {
 
 func validateBudgetStatus(obj, _ *policyv1.PodDisruptionBudget) field.ErrorList {
 	s, p := &obj.Status, field.NewPath("status")
-	errs := metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))
+	errs := rules.Conditions(s.Conditions, p.Child("conditions"))
 	errs = append(errs, rules.NotNegative(s.DisruptionsAllowed, p.Child("disruptionsAllowed"))...)
 	errs = append(errs, rules.NotNegative(s.CurrentHealthy, p.Child("currentHealthy"))...)
 	errs = append(errs, rules.NotNegative(s.DesiredHealthy, p.Child("desiredHealthy"))...)

@@ -133,10 +133,9 @@ func validateBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bo
 	} else {
 		errs = append(errs, rules.Messages(p.Child("name"), r.Name, validateName(r.Name, false))...)
 	}
-	for i := range subjects {
-		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)
-	}
-	return errs
+	return append(errs, rules.EachPtr(subjects, field.NewPath("subjects"), func(s *rbacv1.Subject, at *field.Path) field.ErrorList {
+		return validateSubject(s, namespaced, at)
+	})...)
 }
 
 func validateSubject(s *rbacv1.Subject, namespaced bool, p *field.Path) field.ErrorList {

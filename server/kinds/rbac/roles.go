@@ -91,22 +91,19 @@ func validateClusterRole(r *rbacv1.ClusterRole, keepInvalid bool) field.ErrorLis
 	}
 	p := field.NewPath("aggregationRule", "clusterRoleSelectors")
 	errs = rules.RequiredIf(errs, len(r.AggregationRule.ClusterRoleSelectors) == 0, p, "at least one clusterRoleSelector required if aggregationRule is non-nil")
-	for i := range r.AggregationRule.ClusterRoleSelectors {
-		s := &r.AggregationRule.ClusterRoleSelectors[i]
-		errs = append(errs, rules.LooseSelector(s, keepInvalid, p.Index(i))...)
+	return append(errs, rules.EachPtr(r.AggregationRule.ClusterRoleSelectors, p, func(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+		errs := rules.LooseSelector(s, keepInvalid, at)
 		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-			errs = append(errs, field.Invalid(p.Index(i), nil, "invalid label selector."))
+			errs = append(errs, field.Invalid(at, nil, "invalid label selector."))
 		}
-	}
-	return errs
+		return errs
+	})...)
 }
 
 func validateRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
-	var errs field.ErrorList
-	for i := range list {
-		errs = append(errs, validateRule(&list[i], namespaced, field.NewPath("rules").Index(i))...)
-	}
-	return errs
+	return rules.EachPtr(list, field.NewPath("rules"), func(r *rbacv1.PolicyRule, at *field.Path) field.ErrorList {
+		return validateRule(r, namespaced, at)
+	})
 }
 
 func validateRule(r *rbacv1.PolicyRule, namespaced bool, p *field.Path) field.ErrorList {

@@ -226,7 +226,7 @@ func set[T any, K comparable](b *validator, list []T, most int, key func(*T) K, 
 func repeated[T any, K comparable](list []T, key func(*T) K, p *field.Path, child string) field.ErrorList {
 	var errs field.ErrorList
 	seen := rules.Seen[K]{}
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		k, at := key(&list[i]), p.Index(i)
 		if child != "" {
 			at = at.Child(child)

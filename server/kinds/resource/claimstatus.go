@@ -152,7 +152,7 @@ func (b *validator) bindingConditions(wanted, failures []string, p *field.Path) 
 	key := func(name *string) string { return *name }
 	errs = append(errs, repeated(wanted, key, at, "")...)
 	seen, among := rules.Seen[string]{}, rules.In(wanted)
-	for i, name := range failures {
+	for i, name := range rules.Until(&errs, failures) {
 		errs = rules.DuplicateIf(errs, seen.Again(name), failed.Index(i), name)
 		errs = rules.InvalidIf(errs, among.Has(name), failed.Index(i), name, "bindingFailureConditions must not overlap with bindingConditions")
 	}
@@ -168,7 +168,7 @@ func (b *validator) deviceStatusOf(s *resourceapi.AllocatedDeviceStatus, devices
 	if len(s.Conditions) > maxConditions {
 		errs = append(errs, field.TooMany(p.Child("conditions"), len(s.Conditions), maxConditions))
 	}
-	errs = append(errs, metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))...)
+	errs = append(errs, rules.Conditions(s.Conditions, p.Child("conditions"))...)
 	if s.Data != nil && len(s.Data.Raw) > 0 {
 		errs = append(errs, b.jsonObject(*s.Data, p.Child("data"), false)...)
 	}

@@ -109,7 +109,7 @@ func (b *validator) qualifiedNameOf(name resourceapi.QualifiedName, p *field.Pat
 // members checks a map in the order of its keys. Errors of keys name the map, and before release 1.33 the key.
 func members[K ~string, V any](b *validator, m map[K]V, p *field.Path, key func(K, *field.Path) field.ErrorList, value func(*V, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(m)) {
+	for _, name := range rules.Until(&errs, slices.Sorted(maps.Keys(m))) {
 		at, v := p.Key(shortened(string(name))), m[name]
 		if b.later {
 			errs = append(errs, key(name, p)...)
@@ -138,7 +138,7 @@ func (b *validator) counters(name string, counters map[string]resourceapi.Counte
 func nodeResources(d *resourceapi.Device, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	mappings := mappingsOf(d).all()
-	for _, name := range slices.Sorted(maps.Keys(mappings)) {
+	for _, name := range rules.Until(&errs, slices.Sorted(maps.Keys(mappings))) {
 		mapping, at := mappings[name], p.Key(string(name))
 		errs = rules.InvalidIf(errs, !podspec.IsNativeResource(name), at, name, "must be a node allocatable resource name")
 		if q := mapping.AllocationMultiplier; q != nil {

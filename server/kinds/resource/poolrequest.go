@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -47,7 +46,7 @@ var poolRequest = kinds.Typed[*resourcev1alpha3.ResourcePoolStatusRequest]{
 			case r.Status == nil:
 				return nil
 			}
-			errs := metavalidation.ValidateConditions(r.Status.Conditions, statusPath.Child("conditions"))
+			errs := rules.Conditions(r.Status.Conditions, statusPath.Child("conditions"))
 			return append(errs, validatePools(r.Status)...)
 		},
 		ResetFields: []string{"metadata"},
@@ -105,7 +104,7 @@ func segments(name string, p *field.Path) field.ErrorList {
 	if len(name) > 2*resourceapi.PoolNameMaxLength { // each error about a segment would show the whole name
 		return errs
 	}
-	for i, part := range strings.Split(name, "/") {
+	for i, part := range rules.Until(&errs, strings.Split(name, "/")) {
 		if part == "" {
 			errs = append(errs, field.Invalid(p, name, fmt.Sprintf("segment %d: must not be empty", i)))
 			continue

@@ -45,7 +45,7 @@ func taintRule() kinds.Strategy {
 			},
 			Validate: func(r, _ *resourcev1alpha3.DeviceTaintRule) field.ErrorList {
 				p := statusPath.Child("conditions")
-				errs := metavalidation.ValidateConditions(r.Status.Conditions, p)
+				errs := rules.Conditions(r.Status.Conditions, p)
 				if n := len(r.Status.Conditions); n > resourcev1alpha3.DeviceTaintRuleStatusMaxConditions {
 					errs = append(errs, field.TooMany(p, n, resourcev1alpha3.DeviceTaintRuleStatusMaxConditions))
 				}

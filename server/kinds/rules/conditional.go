@@ -1,6 +1,10 @@
 package rules
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"iter"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
 
 // RequiredIf appends that a value is required if it is missing.
 func RequiredIf(errs field.ErrorList, missing bool, path *field.Path, detail string) field.ErrorList {
@@ -66,10 +70,19 @@ func Each[T any](list []T, path *field.Path, check func(T, *field.Path) field.Er
 // EachPtr is Each for a check of a pointer. It stops after as many errors as an answer contains.
 func EachPtr[T any](list []T, path *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
-	for i := range list {
-		if errs = append(errs, check(&list[i], path.Index(i))...); len(errs) > MaxErrors {
-			break
-		}
+	for i := range Until(&errs, list) {
+		errs = append(errs, check(&list[i], path.Index(i))...)
 	}
 	return errs
+}
+
+// Until yields the items of a list until there are as many errors as an answer contains.
+func Until[S ~[]T, T any](errs *field.ErrorList, list S) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		for i := range list {
+			if len(*errs) > MaxErrors || !yield(i, list[i]) {
+				return
+			}
+		}
+	}
 }

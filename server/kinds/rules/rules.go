@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -119,13 +118,7 @@ func percent(v intstr.IntOrString) (int, bool) {
 
 // Selector checks a label selector, strictly; nil is valid.
 func Selector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
-}
-
-// LooseSelector is Selector for one that may keep invalid label values of an older object.
-func LooseSelector(s *metav1.LabelSelector, keepInvalid bool, path *field.Path) field.ErrorList {
-	o := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: keepInvalid}
-	return metavalidation.ValidateLabelSelector(s, o, path)
+	return LooseSelector(s, false, path)
 }
 
 // SelectorInvalid reports whether a selector has a label value that is not valid.

@@ -51,7 +51,7 @@ func WebhookService(namespace, name string, path *string, port int32, p *field.P
 				errs = append(errs, field.Invalid(at, *path, fmt.Sprintf("segment[%d]: %v", i, msg)))
 			}
 		}
-		if i++; len(errs) > MaxErrors { // a path of a megabyte could have a million
+		if i++; len(errs) > MaxErrors {
 			break
 		}
 	}
@@ -73,10 +73,7 @@ func ReviewVersions(versions []string, tolerant bool, missing string, p *field.P
 		return field.ErrorList{field.Required(p, missing)}
 	}
 	seen := Seen[string]{}
-	for i, v := range versions {
-		if len(errs) > MaxErrors {
-			break
-		}
+	for i, v := range Until(&errs, versions) {
 		if seen.Again(v) {
 			errs = append(errs, field.Invalid(p.Index(i), v, "duplicate version"))
 			continue

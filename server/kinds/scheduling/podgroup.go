@@ -231,7 +231,7 @@ func (g groups) templates(list []schedulingv1alpha2.PodGroupTemplate, p *field.P
 func repeated[T any](list []T, name func(*T) string, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := rules.Seen[string]{}
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		errs = rules.DuplicateIf(errs, seen.Again(name(&list[i])), p.Index(i), list[i])
 	}
 	return errs
@@ -322,9 +322,9 @@ func validateClaim(c *schedulingv1alpha2.PodGroupResourceClaim, p *field.Path) f
 }
 
 func validatePodGroupStatus(g, old *schedulingv1alpha2.PodGroup) field.ErrorList {
-	errs := metavalidation.ValidateConditions(g.Status.Conditions, statusPath.Child("conditions"))
+	errs := rules.Conditions(g.Status.Conditions, statusPath.Child("conditions"))
 	list, p := g.Status.ResourceClaimStatuses, statusPath.Child("resourceClaimStatuses")
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		known := slices.ContainsFunc(g.Spec.ResourceClaims, func(c schedulingv1alpha2.PodGroupResourceClaim) bool { return c.Name == list[i].Name })
 		errs = rules.InvalidIf(errs, !known, p.Index(i).Child("name"), list[i].Name, "must match the name of an entry in `spec.resourceClaims`")
 	}

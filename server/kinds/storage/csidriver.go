@@ -122,7 +122,7 @@ func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
 			storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
 	}
 	seen := map[string]bool{}
-	for i := range s.TokenRequests {
+	for i := range rules.Until(&errs, s.TokenRequests) {
 		r, at := &s.TokenRequests[i], p.Child("tokenRequests").Index(i)
 		if seen[r.Audience] {
 			errs = append(errs, field.Duplicate(at.Child("audience"), r.Audience))
@@ -137,7 +137,7 @@ func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *r.ExpirationSeconds, fmt.Sprintf("may not specify a duration larger than 2^%d seconds", 32)))
 		}
 	}
-	for _, m := range s.VolumeLifecycleModes {
+	for _, m := range rules.Until(&errs, s.VolumeLifecycleModes) {
 		errs = append(errs, rules.OneOf(m, p.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
 	}
 	if period := s.NodeAllocatableUpdatePeriodSeconds; period != nil && *period < minPeriod {

@@ -58,12 +58,10 @@ var CSINodeColumns = columns.Of(
 )
 
 func validateNode(s *storagev1.CSINodeSpec, now bool) field.ErrorList {
-	var errs field.ErrorList
 	seen := map[string]bool{}
-	for i := range s.Drivers {
-		errs = append(errs, validateNodeDriver(&s.Drivers[i], seen, field.NewPath("spec", "drivers").Index(i), now)...)
-	}
-	return errs
+	return rules.EachPtr(s.Drivers, field.NewPath("spec", "drivers"), func(d *storagev1.CSINodeDriver, at *field.Path) field.ErrorList {
+		return validateNodeDriver(d, seen, at, now)
+	})
 }
 
 func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *field.Path, now bool) field.ErrorList {
@@ -83,13 +81,12 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *fie
 	errs = rules.DuplicateIf(errs, seen[d.Name], p.Child("name"), d.Name)
 	seen[d.Name] = true
 	keys := map[string]bool{}
-	for _, key := range d.TopologyKeys {
-		errs = rules.RequiredIf(errs, key == "", p, "")
+	return append(errs, rules.Each(d.TopologyKeys, p, func(key string, _ *field.Path) field.ErrorList {
+		errs := rules.RequiredIf(nil, key == "", p, "")
 		errs = rules.DuplicateIf(errs, keys[key], p, key)
 		keys[key] = true
-		errs = append(errs, rules.Messages(p, key, validation.IsQualifiedName(key))...)
-	}
-	return errs
+		return append(errs, rules.Messages(p, key, validation.IsQualifiedName(key))...)
+	})...)
 }
 
 // Drivers of a node come and go, but do not change, except that the number of volumes may. now are the rules of
@@ -105,7 +102,7 @@ func validateNodeUpdate(obj, old *storagev1.CSINode, now, countChanges bool) fie
 		name := s.Drivers[k].Name
 		named[name] = append(named[name], k)
 	}
-	for i := range was.Drivers {
+	for i := range rules.Until(&errs, was.Drivers) {
 		list := named[was.Drivers[i].Name]
 		delete(named, was.Drivers[i].Name) // names of stored drivers are unique
 		for _, k := range list {

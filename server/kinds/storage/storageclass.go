@@ -124,7 +124,7 @@ func validateParameters(m map[string]string, p *field.Path) field.ErrorList {
 		errs = append(errs, field.TooLong(p, "", maxParameters))
 	}
 	size := 0
-	for _, k := range slices.Sorted(maps.Keys(m)) {
+	for _, k := range rules.Until(&errs, slices.Sorted(maps.Keys(m))) {
 		errs = rules.InvalidIf(errs, k == "", p, k, "field can not be empty.")
 		size += len(k) + len(m[k])
 	}
@@ -161,10 +161,10 @@ func validateTopologies(terms []corev1.TopologySelectorTerm, p *field.Path) fiel
 func topologyValues(list []corev1.TopologySelectorLabelRequirement, p *field.Path) (map[string]map[string]bool, field.ErrorList) {
 	var errs field.ErrorList
 	keys := map[string]map[string]bool{}
-	for i, r := range list {
+	for i, r := range rules.Until(&errs, list) {
 		values := map[string]bool{}
 		errs = rules.RequiredIf(errs, len(r.Values) == 0, p.Index(i).Child("values"), "")
-		for k, v := range r.Values {
+		for k, v := range rules.Until(&errs, r.Values) {
 			errs = rules.DuplicateIf(errs, values[v], p.Index(i).Child("values").Index(k), v)
 			values[v] = true
 		}

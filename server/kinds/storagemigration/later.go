@@ -9,7 +9,6 @@ import (
 	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -80,7 +79,7 @@ func validateStatusV1beta1(m, old *storagemigrationv1beta1.StorageVersionMigrati
 			errs = append(errs, field.Invalid(version, rv, err.Error()))
 		}
 	}
-	errs = append(errs, metavalidation.ValidateConditions(m.Status.Conditions, conditions)...)
+	errs = append(errs, rules.Conditions(m.Status.Conditions, conditions)...)
 	errs = rules.InvalidIf(errs, was != "" && rv != was, version, rv, "field is immutable")
 	for _, rule := range []struct {
 		broken  bool

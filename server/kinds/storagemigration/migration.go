@@ -139,7 +139,7 @@ func validateResourceVersion(text string, p *field.Path) field.ErrorList {
 func validateConditions(list []storagemigrationv1alpha1.MigrationCondition, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[storagemigrationv1alpha1.MigrationConditionType]bool, len(list))
-	for i := range list {
+	for i := range rules.Until(&errs, list) {
 		c, at := &list[i], p.Index(i)
 		errs = rules.DuplicateIf(errs, seen[c.Type], at.Child("type"), c.Type)
 		seen[c.Type] = true
