@@ -2,7 +2,6 @@ package reviews
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -73,7 +72,7 @@ func attributes(user *authx.Identity, r *authorizationv1.ResourceAttributes, n *
 	return a
 }
 
-// fieldRequirements returns the valid requirements, and an error about the others.
+// fieldRequirements returns the valid requirements, and an error about one of the others.
 func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if s.RawSelector != "" {
 		parsed, err := fields.ParseSelector(s.RawSelector)
@@ -83,7 +82,7 @@ func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requi
 		return parsed.Requirements(), nil
 	}
 	var out fields.Requirements
-	var errs []error
+	var bad error
 	for _, r := range s.Requirements {
 		op := selection.Equals
 		switch r.Operator {
@@ -91,16 +90,16 @@ func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requi
 		case metav1.FieldSelectorOpNotIn:
 			op = selection.NotEquals
 		default:
-			errs = append(errs, fmt.Errorf("%s: operator %q is not supported", r.Key, r.Operator))
+			bad = fmt.Errorf("%s: operator %q is not supported", r.Key, r.Operator)
 			continue
 		}
 		if len(r.Values) != 1 {
-			errs = append(errs, fmt.Errorf("%s: want one value, have %d", r.Key, len(r.Values)))
+			bad = fmt.Errorf("%s: want one value, have %d", r.Key, len(r.Values))
 			continue
 		}
 		out = append(out, fields.Requirement{Operator: op, Field: r.Key, Value: r.Values[0]})
 	}
-	return out, errors.Join(errs...)
+	return out, bad
 }
 
 var labelOperators = map[metav1.LabelSelectorOperator]selection.Operator{
@@ -108,7 +107,7 @@ var labelOperators = map[metav1.LabelSelectorOperator]selection.Operator{
 	metav1.LabelSelectorOpExists: selection.Exists, metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
 }
 
-// labelRequirements returns the valid requirements, and an error about the others.
+// labelRequirements returns the valid requirements, and an error about one of the others.
 func labelRequirements(s *authorizationv1.LabelSelectorAttributes) (labels.Requirements, error) {
 	if s.RawSelector != "" {
 		parsed, err := labels.Parse(s.RawSelector)
@@ -119,19 +118,19 @@ func labelRequirements(s *authorizationv1.LabelSelectorAttributes) (labels.Requi
 		return out, nil
 	}
 	var out labels.Requirements
-	var errs []error
+	var bad error
 	for _, r := range s.Requirements {
 		op, ok := labelOperators[r.Operator]
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s: operator %q is not known", r.Key, r.Operator))
+			bad = fmt.Errorf("%s: operator %q is not known", r.Key, r.Operator)
 			continue
 		}
 		made, err := labels.NewRequirement(r.Key, op, r.Values)
 		if err != nil {
-			errs = append(errs, err)
+			bad = err
 			continue
 		}
 		out = append(out, *made)
 	}
-	return out, errors.Join(errs...)
+	return out, bad
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -98,6 +100,25 @@ func TestValidate(t *testing.T) {
 	local.Spec.ResourceAttributes, local.Spec.NonResourceAttributes = nil, &path{Path: "/x", Verb: "get"}
 	if got := messages(validateLocal(local)); got != `spec.nonResourceAttributes: Invalid value: authorization.NonResourceAttributes{Path:"/x", Verb:"get"}: disallowed on this kind of request` {
 		t.Error(got)
+	}
+}
+
+// TestManyRequirements: any user may send a review. A selector of a million empty requirements has as many errors as an answer
+// lists, and takes little memory.
+func TestManyRequirements(t *testing.T) {
+	const many = 1_000_000
+	for name, r := range map[string]*resource{
+		"fields": {FieldSelector: &authorizationv1.FieldSelectorAttributes{Requirements: make([]metav1.FieldSelectorRequirement, many)}},
+		"labels": {LabelSelector: &authorizationv1.LabelSelectorAttributes{Requirements: make([]metav1.LabelSelectorRequirement, many)}},
+	} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		errs := validateSelf(review)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; len(errs) < rules.MaxErrors || len(errs) > rules.MaxErrors+10 || n > 32<<20 {
+			t.Errorf("%s: %d errors, %d bytes are allocated", name, len(errs), n)
+		}
 	}
 }
 

@@ -72,16 +72,15 @@ func validateResource(a *authorizationv1.ResourceAttributes, p *field.Path) fiel
 	if s := a.FieldSelector; s != nil {
 		p := p.Child("fieldSelector")
 		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), p)...)
-		for i, r := range s.Requirements {
-			errs = append(errs, validation.ValidateFieldSelectorRequirement(r, validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, p.Child("requirements").Index(i))...)
-		}
+		errs = append(errs, rules.Each(s.Requirements, p.Child("requirements"), func(r metav1.FieldSelectorRequirement, at *field.Path) field.ErrorList {
+			return validation.ValidateFieldSelectorRequirement(r, validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at)
+		})...)
 	}
 	if s := a.LabelSelector; s != nil {
 		p := p.Child("labelSelector")
 		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), p)...)
-		for i, r := range s.Requirements {
-			errs = append(errs, validation.ValidateLabelSelectorRequirement(r, validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, p.Child("requirements").Index(i))...)
-		}
+		o := validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
+		errs = append(errs, rules.LabelRequirements(s.Requirements, o, p.Child("requirements"))...)
 	}
 	return errs
 }
