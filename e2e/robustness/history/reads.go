@@ -75,7 +75,7 @@ type Moment struct {
 	Server   int           `json:"s"`
 	Of       time.Duration `json:"of"`
 	Revision uint64        `json:"v"`
-	At       time.Duration `json:"at"` // when it was asked for
+	At       time.Duration `json:"at"` // when the answer came
 }
 
 func (m *Moment) String() string {

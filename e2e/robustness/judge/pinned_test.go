@@ -105,6 +105,25 @@ func init() {
 		}
 		r.Moments = append(r.Moments, &history.Moment{Of: 40 * s, Revision: revision, At: 42 * s})
 	}
+	// unwritten has a server name the revision behind that, which is not of the traffic.
+	unwritten := func(r *history.Round) {
+		moment(r, 28)
+		segment := r.Segments[0]
+		segment.Rows, segment.To = append(segment.Rows, history.Row{Revision: 28, Created: 28, Key: history.Key{Resource: "secrets", Namespace: "red", Name: "s"}}), 28
+	}
+	// guessed has an object without fields be listed that one of several requests without an answer has made.
+	guessed := func(r *history.Round) {
+		unseen(r)
+		made := state(26, false)
+		first := written(r, history.Op{Kind: history.Create}, made)
+		first.Outcome, first.Got = history.Unknown, nil
+		for i := range 9 {
+			later := *first
+			later.ID, later.Call = fmt.Sprint("later", i), 5*s
+			r.Ops = append(r.Ops, &later)
+		}
+		r.Lists = append(r.Lists, &history.List{Scope: red, Match: history.Any, Call: 2700 * ms, Return: 2700 * ms, Outcome: history.OK, Pages: []history.Page{{Version: 26, Items: []history.Item{item("other", made), item("register-a", a14), item("set1", s16)}}}})
+	}
 	for name, c := range map[string]lifecycleCase{
 		"a moment":                         {func(r *history.Round) { moment(r, 26) }, ""},
 		"a moment without what was before": {func(r *history.Round) { moment(r, 25) }, "exact: revision 25 is named for 40s, and 26 had been seen"},
@@ -121,15 +140,17 @@ func init() {
 			o.Call, o.Return, o.Outcome = 40*s, 40*s+ms, history.Unknown
 			r.Ops[len(r.Ops)-2].Call, r.Ops[len(r.Ops)-2].Return = 41*s, 41*s+ms
 		}, ""},
-		"a moment of a write of an object that is not followed": {func(r *history.Round) {
-			moment(r, 28)
-			r.Ops[len(r.Ops)-1].Call, r.Ops[len(r.Ops)-1].Return = 41*s, 41*s+ms
-			last := r.Segments[len(r.Segments)-1]
-			last.To = 28
-			last.Rows = append(last.Rows, history.Row{Key: history.Key{Resource: "leases", Namespace: "kube-system", Name: "other"}, Revision: 28})
+		"a moment of a clock that differs a little": {func(r *history.Round) {
+			moment(r, 27)
+			r.Ops[len(r.Ops)-1].Call, r.Ops[len(r.Ops)-1].Return = 40*s+60*ms, 40*s+61*ms
 		}, ""},
-		"a moment of a clock that was wrong":    {func(r *history.Round) { moment(r, 27); fault(r, history.Fault{Clock: true, Stamps: true}) }, ""},
-		"a moment of a database that went back": {func(r *history.Round) { moment(r, 27); goesOn(r, 28) }, ""},
+		"a moment of a write that no client made": {func(r *history.Round) {
+			unwritten(r)
+			r.Ops[len(r.Ops)-1].Call, r.Ops[len(r.Ops)-1].Return = 41*s, 41*s+ms
+		}, ""},
+		"a moment of a write that no client made, with what comes after its name": {func(r *history.Round) { unwritten(r) }, "exact: revision 28 is named for 40s, and a write"},
+		"a moment of a clock that was wrong":                                      {func(r *history.Round) { moment(r, 27); fault(r, history.Fault{Clock: true, Stamps: true}) }, ""},
+		"a moment of a database that went back":                                   {func(r *history.Round) { moment(r, 27); goesOn(r, 28) }, ""},
 		"a status that replaces what it names": {func(r *history.Round) {
 			then(r, history.Op{Kind: history.Status, Field: "status.w", Expect: 26}, "v", "new26", "status.w", "new27")
 		}, ""},

@@ -63,7 +63,7 @@ func (j *judge) reads() {
 
 // Bounds of the revision that a server names for a time. Packed rows have times in whole seconds.
 const (
-	clocksDiffer = 20 * time.Millisecond
+	clocksDiffer = 100 * time.Millisecond
 	wholeSecond  = time.Second
 	settled      = history.Retention + history.LogRetention // after which no row is left of a time when a clock was wrong
 )
@@ -87,7 +87,7 @@ func (j *judge) moments() {
 
 // committedOf returns until when the revision that a server names for a time may have been committed, and its write if that is known. One
 // of several servers waits for the others' commits after it has read its clock, so the revision may have the time and be above writes that
-// began later; its client does not know until when without an answer, and nothing does if the object is not followed.
+// began later. The clients know no bound for a write without an answer, or for one that is not theirs.
 func (j *judge) committedOf(m *history.Moment) (time.Duration, *history.Op) {
 	after := m.Of + clocksDiffer
 	for _, p := range j.parts {
@@ -95,7 +95,7 @@ func (j *judge) committedOf(m *history.Moment) (time.Duration, *history.Op) {
 			for _, v := range all {
 				switch {
 				case v.revision != m.Revision:
-				case v.op == nil || v.op.Call <= after && v.op.Outcome == history.Unknown: // nil: a server's own write
+				case v.op == nil || v.op.Call <= after && v.op.Outcome == history.Unknown:
 					return m.At, v.op
 				case v.op.Call <= after:
 					return max(after, v.op.Return), v.op
@@ -105,7 +105,7 @@ func (j *judge) committedOf(m *history.Moment) (time.Duration, *history.Op) {
 			}
 		}
 	}
-	return m.At, nil // a write of an object that is not followed, or one that was compacted
+	return m.At, nil
 }
 
 // version returns the version of an object at a revision at which a read shows it. Not known: that is between parts of the log, or

@@ -42,7 +42,7 @@ func (c *client) moment(ctx context.Context) {
 	if c.rand.IntN(2) == 0 {
 		ago = history.LogRetention + time.Duration(c.rand.Int64N(int64(history.Retention-history.LogRetention)))
 	}
-	now, at := c.rec.Now(), time.Now().Add(-ago)
+	at := time.Now().Add(-ago)
 	var named struct{ Revision string }
 	server := c.any()
 	code, answer, err := c.send(ctx, server, http.MethodGet, pastGroup+"/moments/"+at.UTC().Format(time.RFC3339Nano), "", "")
@@ -55,7 +55,7 @@ func (c *client) moment(ctx context.Context) {
 		c.rec.Stuck(fmt.Sprintf("%s: a moment was answered with %.300s", c.name, answer))
 		return
 	}
-	c.rec.Add(&history.Moment{Server: server, Of: now - ago, Revision: revision, At: now})
+	c.rec.Add(&history.Moment{Server: server, Of: c.rec.At(at), Revision: revision, At: c.rec.Now()})
 }
 
 // oldest lists every scope at the oldest revision that the server keeps.
