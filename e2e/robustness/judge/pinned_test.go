@@ -125,6 +125,11 @@ func init() {
 		r.Lists = append(r.Lists, &history.List{Scope: red, Match: history.Any, Call: 2700 * ms, Return: 2700 * ms, Outcome: history.OK, Pages: []history.Page{{Version: 26, Items: []history.Item{item("other", made), item("register-a", a14), item("set1", s16)}}}})
 	}
 	for name, c := range map[string]lifecycleCase{
+		"an object that one of several creates without an answer has made": {guessed, ""},
+		"an object that is listed before any of them began": {func(r *history.Round) {
+			guessed(r)
+			r.Lists[len(r.Lists)-1].Return = 2500 * ms
+		}, "list: a list is of version 26 before a write"},
 		"a moment":                         {func(r *history.Round) { moment(r, 26) }, ""},
 		"a moment without what was before": {func(r *history.Round) { moment(r, 25) }, "exact: revision 25 is named for 40s, and 26 had been seen"},
 		"a moment with what comes after":   {func(r *history.Round) { moment(r, 27) }, "exact: revision 27 is named for 40s, and a write"},

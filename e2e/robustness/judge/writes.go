@@ -212,7 +212,8 @@ func (j *judge) again(v *version) bool {
 	})
 }
 
-// created returns the operation that created an object without fields.
+// created returns the operation that created an object without fields. Of those without an answer it is the first, which may have begun
+// before a client saw the object.
 func (j *judge) created(v *version) *history.Op {
 	if j.creates == nil {
 		j.creates = map[history.Key][]*history.Op{}
@@ -227,7 +228,7 @@ func (j *judge) created(v *version) *history.Op {
 		if o.Got != nil && o.Got.Version == v.revision {
 			return o
 		}
-		if o.Outcome == history.Unknown {
+		if o.Outcome == history.Unknown && (open == nil || o.Call < open.Call) {
 			open = o
 		}
 	}
