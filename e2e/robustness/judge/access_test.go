@@ -74,6 +74,14 @@ func TestAccess(t *testing.T) {
 		"a hidden object, and an overload":            {access(history.Hidden, 429), ""},
 		"a hidden object, and a database that is off": {access(history.Hidden, 500), ""},
 
+		"a request that breaks a rule, and is done": {access(history.Rule, 201), "rules: a server allows what no request may do: somebody"},
+		"a request that breaks a rule, about what the database may have lost": {access(history.Rule, 201, func(r *history.Round) {
+			r.Losses = append(r.Losses, &history.Loss{Begin: 15 * s, End: 16 * s, Found: 16})
+		}), ""},
+		"a request that breaks a rule, before the database lost something": {access(history.Rule, 201, func(r *history.Round) {
+			r.Losses = append(r.Losses, &history.Loss{Begin: 25 * s, End: 26 * s, Found: 16})
+		}), "rules: a server allows what no request may do: somebody"},
+
 		"an administrator who is refused a write": {forbidden(history.Op{Kind: history.Create, Key: key("other")}), refuses},
 		"a namespace that is not found": {func(r *history.Round) {
 			forbidden(history.Op{Kind: history.Create, Key: key("other")})(r)

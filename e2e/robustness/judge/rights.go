@@ -129,6 +129,8 @@ var watchedScope = history.Scope{Resource: "configmaps", Namespace: "red"}
 // ruled checks a request that breaks a rule. Refusals for other reasons, such as of an object that is not there yet, say nothing.
 func (j *judge) ruled(a *history.Access) {
 	switch {
+	case a.Return >= j.beforeLoss():
+		j.open("requests that break rules, about what the database may have lost")
 	case a.Code >= 200 && a.Code < 300:
 		j.violate("rules", []string{a.String()}, "a server allows what no request may do: %s", a.Subject)
 	case a.Code == a.Want:
