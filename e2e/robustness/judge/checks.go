@@ -40,8 +40,8 @@ const (
 	stageComplete   = "ResponseComplete"
 	levelBodies     = "RequestResponse"
 	auditedUser     = "admin"
-	auditedBefore   = time.Second            // a fault that ended so long before a request may have kept its log from a line
-	auditedAfter    = 200 * time.Millisecond // the server of a large answer may be killed before the last line of its request
+	auditedBefore   = time.Second // a fault that ended so long before a request may have kept its log from a line
+	auditedAfter    = time.Second // a busy server may be killed so long after an answer, and before the last line of its request
 	namespacesKind  = "namespaces"
 	reviewedAnswers = "requests that were answered while a fault touched the server"
 )
@@ -66,7 +66,11 @@ func (j *judge) audits() {
 		}
 		received, complete := found[place{o.ID, stageReceived}], found[place{o.ID, stageComplete}]
 		if received == nil || complete == nil {
-			if j.away(touched, o.Server).within(o.Call-auditedBefore, o.Return+auditedAfter) > 0 {
+			until := o.Return // the first line comes before the request is handled
+			if received != nil {
+				until += auditedAfter
+			}
+			if j.away(touched, o.Server).within(o.Call-auditedBefore, until) > 0 {
 				j.open(reviewedAnswers)
 				continue
 			}

@@ -25,6 +25,9 @@ func init() {
 		r.Audits = append(r.Audits, change(o, events)...)
 	}
 	all := func(_ *history.Op, events []*history.Audited) []*history.Audited { return events }
+	first := func(_ *history.Op, events []*history.Audited) []*history.Audited { return events[:1] }
+	killed := func(r *history.Round, at time.Duration) { fault(r, history.Fault{Server: 1, Begin: at, End: 4 * s}) }
+	const lacks = "audit: a request was answered, and the audit log of its server lacks it"
 	last := func(change func(a *history.Audited)) func(*history.Op, []*history.Audited) []*history.Audited {
 		return func(_ *history.Op, events []*history.Audited) []*history.Audited {
 			change(events[1])
@@ -58,9 +61,16 @@ func init() {
 		"a request whose arrival the audit log lacks": {func(r *history.Round) {
 			audited(r, func(_ *history.Op, events []*history.Audited) []*history.Audited { return events[1:] })
 		}, "audit: a request was answered, and the audit log of its server lacks it"},
+		"a request whose end the audit log of a killed server lacks":                {func(r *history.Round) { audited(r, first); killed(r, 2700*ms) }, ""},
+		"a request whose end the audit log of a busy server lacks, which is killed": {func(r *history.Round) { audited(r, first); killed(r, 3400*ms) }, ""},
+		"a request whose end the audit log of a server lacks that is killed later":  {func(r *history.Round) { audited(r, first); killed(r, 3700*ms) }, lacks},
+		"a request that the audit log of a server lacks that is killed afterwards": {func(r *history.Round) {
+			audited(r, func(*history.Op, []*history.Audited) []*history.Audited { return nil })
+			killed(r, 2700*ms)
+		}, lacks},
 		"a request that the audit log of a killed server lacks": {func(r *history.Round) {
 			audited(r, func(*history.Op, []*history.Audited) []*history.Audited { return nil })
-			fault(r, history.Fault{Server: 1, Begin: 2700 * ms, End: 3 * s})
+			killed(r, 2500*ms)
 		}, ""},
 		"a request that the audit log need not have": {func(r *history.Round) {
 			audited(r, func(o *history.Op, _ []*history.Audited) []*history.Audited { o.Audit = ""; return nil })
