@@ -34,6 +34,7 @@ type Due struct {
 	Property string        `json:"property"` // that promises it
 	What     string        `json:"what"`
 	Server   int           `json:"s"`                 // that acknowledged the cause
+	Alone    bool          `json:"alone,omitempty"`   // that server alone brings the result, and shows it
 	Stamped  bool          `json:"stamped,omitempty"` // the clock of the database, or of that server, decides when it comes
 	Within   time.Duration `json:"within"`
 	Cause    time.Duration `json:"cause"` // when the cause was acknowledged

@@ -93,9 +93,9 @@ func (j *judge) away(w why, server int) spans {
 	return joined
 }
 
-// calm returns the time when so much time has passed in which a server, or every one, ran and reached its database.
-func (j *judge) calm(at, want time.Duration, server int) time.Duration {
-	away := j.away(cutOff, server)
+// calm returns the time when so much time has passed in which nothing kept a server, or any, from its work.
+func (j *judge) calm(w why, at, want time.Duration, server int) time.Duration {
+	away := j.away(w, server)
 	for end := at + want; ; {
 		next := at + want + away.within(at, end)
 		if next <= end {

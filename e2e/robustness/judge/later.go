@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Bounds of results, not counting faults that kept any server from its database.
+// Bounds of results, not counting faults that touched any server, or the one that alone brings a result.
 const (
 	ReturnTime = 30 * time.Second             // of places of a quota: a controller may have to take the lead from another server
 	EndTime    = history.EventTTL + lateEvent // of Events
@@ -27,7 +27,12 @@ func (j *judge) dues() {
 			j.open("Events that were written while the clock by which they expire was set")
 			continue
 		}
-		came, due := d.Came, j.calm(d.Cause, d.Within, every)
+		// A client sees a result by requests, which faults of connections delay, too.
+		server := every
+		if d.Alone {
+			server = d.Server
+		}
+		came, due := d.Came, j.calm(touched, d.Cause, d.Within, server)
 		if came == 0 {
 			came = d.Until
 		}

@@ -108,6 +108,20 @@ func init() {
 			due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime)
 			fault(r, history.Fault{Store: true, Begin: 4 * s, End: 6 * s})
 		}, ""},
+		"a result that comes late as connections of clients stall": {func(r *history.Round) {
+			due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime)
+			fault(r, history.Fault{Begin: 4 * s, End: 6 * s})
+		}, ""},
+		"a result that comes late at another server than that of a fault": {func(r *history.Round) {
+			due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime)
+			r.Dues[len(r.Dues)-1].Alone = true
+			fault(r, history.Fault{Server: 1, Store: true, Begin: 4 * s, End: 6 * s})
+		}, "holds: a place does not come within 30s"},
+		"a result that comes late at the server of a fault": {func(r *history.Round) {
+			due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime)
+			r.Dues[len(r.Dues)-1].Alone = true
+			fault(r, history.Fault{Store: true, Begin: 4 * s, End: 6 * s})
+		}, ""},
 		"a result whose cause may be lost": {func(r *history.Round) { due(r, 0, 3*s+judge.ReturnTime); goesOn(r, 25) }, ""},
 
 		"an Event that ends late": {func(r *history.Round) { end(r, 3*s+judge.EndTime) }, "expiry: the end of an Event does not come within 40s"},

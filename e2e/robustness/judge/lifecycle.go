@@ -233,7 +233,7 @@ func (j *judge) expiry() {
 				continue
 			}
 			last := slices.MaxFunc(renewed[r.Key], func(a, b *history.Op) int { return int(a.Return - b.Return) })
-			if last.Outcome == history.OK && j.r.Ended > j.calm(last.Return, history.EventTTL+lateEvent, every)+j.misdates(last.Return) {
+			if last.Outcome == history.OK && j.r.Ended > j.calm(cutOff, last.Return, history.EventTTL+lateEvent, every)+j.misdates(last.Return) {
 				j.violate("expiry", append(opLines(last), rowLine(r)), "%s is still there %s after it was written last", r.Key, j.r.Ended-last.Return)
 			}
 		}

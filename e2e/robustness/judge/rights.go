@@ -63,7 +63,7 @@ func (j *judge) rights() {
 		}
 		j.judged("rights")
 		if s := spans[a.Subject]; s != nil && denied(a.Code) && a.What == "read" && a.Return < s.revoked && s.granted < a.Call && a.Return < lost &&
-			(a.Server == s.by-1 || a.Call > j.calm(s.granted, RightsTime, a.Server)) {
+			(a.Server == s.by-1 || a.Call > j.calm(cutOff, s.granted, RightsTime, a.Server)) {
 			if a.Timed && j.clockSet(a.Server, a.Call-RightsTime, a.Return) {
 				j.open("refusals of tokens while the clock of the server was set, or soon after")
 				continue
@@ -94,7 +94,7 @@ func (j *judge) rights() {
 			j.violate("rights", lines(), "%s was allowed a read before the right was granted", a.Subject)
 		case a.Server == s.server-1 && a.Call > s.to:
 			j.violate("rights", lines(), "%s was allowed a read after the revocation, at the server that had acknowledged it", a.Subject)
-		case a.Call > s.to && a.Call > j.calm(s.to, RightsTime, a.Server):
+		case a.Call > s.to && a.Call > j.calm(cutOff, s.to, RightsTime, a.Server):
 			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}
 	}
@@ -117,7 +117,7 @@ func (j *judge) outlived(a *history.Access, revoked time.Duration, knows int, li
 		limit += RightsTime
 	}
 	for _, v := range p.after(watchedScope, a.Version-1, a.Version) {
-		if v.op != nil && v.op.Call > j.calm(revoked, limit, a.Server) {
+		if v.op != nil && v.op.Call > j.calm(cutOff, revoked, limit, a.Server) {
 			j.violate("rights", append(lines(), opLines(v.op)...), "a write that began more than %s after the revocation was acknowledged was shown to a watch of %s", limit, a.Subject)
 		}
 	}

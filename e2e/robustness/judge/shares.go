@@ -54,7 +54,7 @@ func (j *judge) late(vacated map[string][]*history.Op, lost time.Duration) {
 			if d.Key.Resource != "namespaces" || d.Outcome != history.OK || o.Call <= d.Return {
 				continue
 			}
-			if j.judged("namespaces"); o.Server == d.Server || o.Call > j.calm(d.Return, RightsTime, o.Server) {
+			if j.judged("namespaces"); o.Server == d.Server || o.Call > j.calm(cutOff, d.Return, RightsTime, o.Server) {
 				j.violate("namespaces", opLines(d, o), "%s is made after the deletion of its namespace was acknowledged", o.Key)
 			}
 		}

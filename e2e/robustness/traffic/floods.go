@@ -221,7 +221,7 @@ func (c *client) classify(ctx context.Context, server int, method, path, body st
 
 // belongs sends requests of the user until they belong to a schema, and records how long that takes.
 func (f *flood) belongs(ctx context.Context, schema, what string) bool {
-	due := &history.Due{Property: "fairness", What: fmt.Sprintf("the place of requests of %s in %s", f.user, what), Server: f.server, Within: judge.RightsTime, Cause: f.rec.Now()}
+	due := &history.Due{Property: "fairness", What: fmt.Sprintf("the place of requests of %s in %s", f.user, what), Server: f.server, Alone: true, Within: judge.RightsTime, Cause: f.rec.Now()}
 	for ctx.Err() == nil && !f.rec.Lost() && due.Came == 0 && due.Until-due.Cause < 4*judge.RightsTime {
 		a := f.flooder.classify(ctx, f.server, http.MethodGet, floodedPath+"/kept", "")
 		if a.err == nil && a.schema != "" || a.took >= requestTime {

@@ -164,7 +164,7 @@ func (r *rotation) count(ctx context.Context, server int) loaded {
 // writes its file again, with more empty lines.
 func (r *rotation) load(ctx context.Context, ring keyring, templates bool) bool {
 	for server := range r.c.Len() {
-		due := &history.Due{Property: "encryption", What: fmt.Sprintf("the changed file of keys of server %d", server), Server: server, Within: encryptedTime, Cause: r.rec.Now()}
+		due := &history.Due{Property: "encryption", What: fmt.Sprintf("the changed file of keys of server %d", server), Server: server, Alone: true, Within: encryptedTime, Cause: r.rec.Now()}
 		for n := 1; due.Came == 0 && due.Until-due.Cause < 4*encryptedTime; n++ {
 			if ctx.Err() != nil || r.rec.Lost() {
 				return false
@@ -196,7 +196,7 @@ func (r *rotation) load(ctx context.Context, ring keyring, templates bool) bool 
 // takes writes Secrets at a server until the server encrypts them with a new key, and records how long that takes. From then on the server
 // must always use that key.
 func (r *rotation) takes(ctx context.Context, server int, next key) bool {
-	due := &history.Due{Property: "encryption", What: fmt.Sprintf("a Secret that server %d encrypts with its first key, %s,", server, next.inUse()), Server: server, Within: encryptedTime, Cause: r.rec.Now()}
+	due := &history.Due{Property: "encryption", What: fmt.Sprintf("a Secret that server %d encrypts with its first key, %s,", server, next.inUse()), Server: server, Alone: true, Within: encryptedTime, Cause: r.rec.Now()}
 	for again := 0; again < 3 && ctx.Err() == nil && !r.rec.Lost() && due.Until-due.Cause < 4*encryptedTime; sleep(ctx, 100*time.Millisecond) {
 		call := r.rec.Now()
 		stored := r.storedBy(ctx, server, fmt.Sprintf("rotated-r%d-%d", r.round, server))
