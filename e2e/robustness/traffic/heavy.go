@@ -196,14 +196,7 @@ func (c *client) learnHeavy(ctx context.Context, h *heavy) {
 
 // raceHeavy sends two writes that replace the same version at the same time.
 func (c *client) raceHeavy(ctx context.Context, h *heavy) {
-	type try struct {
-		id, body string
-		server   int
-		code     int
-		answer   []byte
-		err      error
-	}
-	call, tries := c.rec.Now(), make([]try, 2)
+	call, tries := c.rec.Now(), make([]heavyTry, 2)
 	var wg sync.WaitGroup
 	for i := range tries {
 		t := &tries[i]
@@ -214,20 +207,34 @@ func (c *client) raceHeavy(ctx context.Context, h *heavy) {
 		})
 	}
 	wg.Wait()
-	done := func(t try) bool { return outcome(t.code, t.answer, t.err) == history.OK }
 	check := &history.Check{Property: "writes", What: "two writes that replace the same version of " + h.name, Server: tries[0].server, Call: call, Return: c.rec.Now()}
-	if done(tries[0]) && done(tries[1]) {
+	sortTries(tries)
+	if tries[1].outcome() == history.OK {
 		check.Wrong = "both are done"
 	}
 	c.rec.Add(check)
-	if done(tries[1]) {
-		slices.Reverse(tries)
-	}
 	for _, t := range tries {
-		if c.wroteHeavy(ctx, h, t.server, call, t.id, t.code, t.answer, t.err); done(t) {
+		if c.wroteHeavy(ctx, h, t.server, call, t.id, t.code, t.answer, t.err); t.outcome() == history.OK {
 			return // the other one has no effect
 		}
 	}
+}
+
+// heavyTry is one of several writes that replace the same version, with its answer.
+type heavyTry struct {
+	id, body string
+	server   int
+	code     int
+	answer   []byte
+	err      error
+}
+
+func (t *heavyTry) outcome() history.Outcome { return outcome(t.code, t.answer, t.err) }
+
+// sortTries puts a write that was done first, and then those without an answer: one of these may be the reason for the conflict of the next.
+func sortTries(tries []heavyTry) {
+	rank := map[history.Outcome]int{history.OK: -2, history.Unknown: -1}
+	slices.SortStableFunc(tries, func(a, b heavyTry) int { return rank[a.outcome()] - rank[b.outcome()] })
 }
 
 // unreadable notes that a server cannot read what it has stored.
