@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -101,9 +102,8 @@ func (t *Traffic) inform(name string, scope history.Scope) {
 	for !reached() {
 		sleep(t.ctx, 100*time.Millisecond)
 	}
-	// The informer knows the version before its store has what it received: it is done when nothing in the store has changed for
-	// a second.
-	sum := func() (all uint64) {
+	// The informer knows the version before its store has what it received.
+	unchanged(t.ctx, func() (all uint64) {
 		for _, obj := range informer.GetStore().List() {
 			if u, ok := obj.(*unstructured.Unstructured); ok {
 				v, _ := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
@@ -111,13 +111,7 @@ func (t *Traffic) inform(name string, scope history.Scope) {
 			}
 		}
 		return all
-	}
-	for before, since := sum(), time.Now(); time.Since(since) < time.Second && t.ctx.Err() == nil; {
-		time.Sleep(50 * time.Millisecond)
-		if now := sum(); now != before {
-			before, since = now, time.Now()
-		}
-	}
+	})
 	close(stop)
 	<-done
 	if at := informer.LastSyncResourceVersion(); t.ctx.Err() != nil && !reaches(at, t.final.Load()) {
@@ -136,6 +130,21 @@ func (t *Traffic) inform(name string, scope history.Scope) {
 		kept.Items = append(kept.Items, item)
 	}
 	t.rec.Add(kept)
+}
+
+// sameLooks is after how many equal looks at something it has settled.
+const sameLooks = 20
+
+// unchanged waits until something has settled. It counts looks, not time: in a program that stands still, nothing else goes on either.
+func unchanged(ctx context.Context, look func() uint64) {
+	for before, same := look(), 0; same < sameLooks && ctx.Err() == nil; {
+		sleep(ctx, 50*time.Millisecond)
+		if now := look(); now != before {
+			before, same = now, 0
+		} else {
+			same++
+		}
+	}
 }
 
 // reaches reports whether a version is not before another one.
