@@ -251,7 +251,7 @@ func (r *run) heartbeats(ctx context.Context, running *sync.WaitGroup) {
 
 // verify runs "rowlock store verify".
 func (r *run) verify() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if _, err := r.c.Store(ctx, append([]string{"verify", "--store", r.c.StoreURL()}, r.c.Keys()...)...); err != nil {
 		r.rec.Problem(err.Error())

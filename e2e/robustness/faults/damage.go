@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -63,7 +64,7 @@ func addressSpace(pid int) (uint64, error) {
 // corrupt damages a row, checks that a server that starts then does not serve the damaged object and that store verify finds the
 // row, and mends it.
 func (e *env) corrupt(ctx context.Context, i int) (wrong string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	const whole = "all that was written"
 	k := history.Key{Resource: "configmaps", Namespace: "default", Name: fmt.Sprintf("damaged-%x", e.rand.Uint64())}
@@ -72,7 +73,7 @@ func (e *env) corrupt(ctx context.Context, i int) (wrong string, err error) {
 	send := func(method, path, body string) (code int, answer string, err error) {
 		err = e.until(ctx, func() error {
 			code, answer, err = request(ctx, client, method, e.c.URL(i)+path, body)
-			if err == nil && (code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests) {
+			if err == nil && slices.Contains([]int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusGatewayTimeout}, code) {
 				err = fmt.Errorf("%s %s is answered with %d %s", method, path, code, answer)
 			}
 			return err

@@ -25,7 +25,7 @@ func imports() []Fault {
 // moves exports all objects, imports them into another database, and records the content as lists, which must not be older than any
 // revision that a client had seen. wrong is a command that failed; err an error that breaks no promise.
 func (e *env) moves(ctx context.Context) (wrong, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	dir, err := os.MkdirTemp(e.c.Dir(), "import-")
 	if err != nil {

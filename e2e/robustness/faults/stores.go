@@ -135,10 +135,13 @@ func (e *env) limit(ctx context.Context, i, resource int, value uint64) (time.Du
 	return d, nil
 }
 
+// commandTime bounds the commands of an operator together, on a machine that is busy.
+const commandTime = 5 * time.Minute
+
 // backup makes a backup, restores it, and records its content as lists, which must not be older than any revision that a client had
 // seen.
 func (e *env) backup(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	dir, err := os.MkdirTemp(e.c.Dir(), "backup-")
 	if err != nil {

@@ -40,7 +40,7 @@ func strangers() []Fault {
 
 // strangersCache returns the cache file of a copy of the database whose next revisions are of other objects.
 func (e *env) strangersCache(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	dir, err := os.MkdirTemp(e.c.Dir(), "stranger-")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -18,7 +19,8 @@ const (
 	crowdNamespace = "crowd"
 	crowded        = 5300
 	crowdMakers    = 32
-	crowdRests     = 40 // after two lists, which cost more than others
+	crowdTime      = 5 * time.Minute // for all of it, on a busy machine
+	crowdRests     = 40              // after two lists, which cost more than others
 )
 
 var crowdScope = history.Scope{Resource: leases.resource, Namespace: crowdNamespace}
@@ -27,7 +29,7 @@ func crowdName(i int) string { return fmt.Sprintf("crowd-%04d", i) }
 
 // setupCrowd makes the objects. It repeats what has no answer.
 func (t *Traffic) setupCrowd(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patientTime)
+	ctx, cancel := context.WithTimeout(ctx, crowdTime)
 	defer cancel()
 	var makers sync.WaitGroup
 	failed := make(chan error, crowdMakers)

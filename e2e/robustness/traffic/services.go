@@ -22,7 +22,7 @@ const (
 	mostServices = 4                // of each client
 	freeAddress  = "10.96.0.%d"     // of the part of the servers' range that is given only on request; each of two clients asks for one
 	refusedTime  = 15 * time.Second // how long an address that is free may be refused
-	refusedTimes = 3                // and how often, as each attempt may last as long
+	refusedTimes = 10               // and how often, as each attempt may last as long
 	patientTime  = 2 * time.Minute  // how long something may take that every server must do in the end
 )
 
