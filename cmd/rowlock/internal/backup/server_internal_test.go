@@ -101,7 +101,7 @@ func TestBackupMetrics(t *testing.T) {
 	}
 }
 
-// gathered returns the values of metrics by name.
+// gathered returns the values of metrics by name. Their help texts must be sentences.
 func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -110,6 +110,9 @@ func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	}
 	values := make(map[string]float64)
 	for _, f := range families {
+		if !strings.HasSuffix(f.GetHelp(), ".") {
+			t.Errorf("the help of %s is %q", f.GetName(), f.GetHelp())
+		}
 		m := f.GetMetric()[0]
 		values[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 	}
