@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql/driver"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -26,12 +24,6 @@ type pendingBatch struct {
 // pend makes the batch of an applier the pending one.
 func (d *Driver) pend(a *applier, marker string, out []sqlstore.Outcome) {
 	d.pending = &pendingBatch{marker: marker, out: out, first: a.head + 1, key: a.first, at: a.at}
-}
-
-func newNonce() string {
-	var b [8]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }
 
 // lockWriter takes the one writing connection; unlock gives it back. Its commits are durable.

@@ -13,6 +13,7 @@ package sqlite
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -166,7 +167,7 @@ func (d *Driver) open(ctx context.Context) error {
 		d.readers <- r
 		d.opened++
 	}
-	d.nonce = newNonce()
+	d.nonce = rand.Text()
 	if d.version, err = d.writer.number("PRAGMA data_version"); err != nil {
 		return err
 	}
