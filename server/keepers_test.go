@@ -31,10 +31,10 @@ func TestKeepers(t *testing.T) {
 	authority := httptest.NewTLSServer(nil)
 	defer authority.Close()
 	trusted := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw}))
-	memory := storetest.NewMemory()
+	memory := storetest.NewShared()
 	start := func(t *testing.T) *servertest.Server {
 		return servertest.Start(t, servertest.Complete(t, "--feature-gates=MultiCIDRServiceAllocator=true", "--runtime-config=networking.k8s.io/v1beta1=true"),
-			servertest.On(memory.Again(), sqlstore.Config{}), func(c *server.Config) {
+			servertest.On(memory.Open(), sqlstore.Config{}), func(c *server.Config) {
 				c.Controllers.Named = func(name string) bool { return name == "root-ca-cert-publisher" } // which does not wait then
 				c.Controllers.Host = "one"
 				c.Controllers.JoinAt = "https://join.example.org:6443"

@@ -137,9 +137,9 @@ func TestPoliciesOfLargeObjects(t *testing.T) {
 
 // TestLargeObjectsSealed: large objects are encrypted, read again and decrypted.
 func TestLargeObjectsSealed(t *testing.T) {
-	memory, keys := storetest.NewMemory(), storetest.NewTestSealer("one")
+	memory, keys := storetest.NewShared(), storetest.NewTestSealer("one")
 	start := func() *servertest.Server {
-		return servertest.Start(t, servertest.Idle, upTo8MiB, servertest.On(memory.Again(), sqlstore.Config{Sealer: keys, MaxValue: 3 * largeStatus}))
+		return servertest.Start(t, servertest.Idle, upTo8MiB, servertest.On(memory.Open(), sqlstore.Config{Sealer: keys, MaxValue: 3 * largeStatus}))
 	}
 	text := strings.Repeat("x", largeStatus)
 	const path = "/apis/apps/v1/namespaces/default/controllerrevisions"

@@ -35,7 +35,7 @@ func (d *ledDriver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Ti
 // TestControllersWriteWhileTheyLead: the database refuses a controller's writes once another server has its lead. A client's
 // writes need none.
 func TestControllersWriteWhileTheyLead(t *testing.T) {
-	driver := &ledDriver{Driver: storetest.NewMemory(), leads: map[sqlstore.Key]string{}}
+	driver := &ledDriver{Driver: storetest.NewShared().Open(), leads: map[sqlstore.Key]string{}}
 	s := servertest.Start(t, servertest.On(driver, sqlstore.Config{}))
 	s.Must(http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"led"}}`)
 	namespace := sqlstore.Key{Resource: "namespaces", Name: "led"}

@@ -35,7 +35,7 @@ func unstarted(t *testing.T, c controllers.Config, more ...Loop) *Server {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	s, err := New(Config{
-		Store: sqlstore.New(storetest.NewMemory(), sqlstore.Config{}), Catalogue: kinds.NewCatalogue(builtin.Resources()),
+		Store: sqlstore.New(storetest.NewShared().Open(), sqlstore.Config{}), Catalogue: kinds.NewCatalogue(builtin.Resources()),
 		Authenticator: stranger{}, Authorizer: authx.SystemMasters{}, TLS: &tls.Config{}, Listener: listener, Controllers: c, Loops: more,
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func TestLoops(t *testing.T) {
 	if d := cmp.Diff(want, describe(s.work())); d != "" {
 		t.Error(d)
 	}
-	s.cfg.Store = sqlstore.New(storetest.NewMemory(), sqlstore.Config{Sealer: sqlstore.NoEncryption{}})
+	s.cfg.Store = sqlstore.New(storetest.NewShared().Open(), sqlstore.Config{Sealer: sqlstore.NoEncryption{}})
 	if d := cmp.Diff([]string{"store", "cache", "definitions", "recent events", "decryption"}, describe(s.upkeep(0))); d != "" {
 		t.Error(d)
 	}

@@ -50,7 +50,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 	away := fmt.Errorf("%w: nobody answers", sqlstore.ErrKeyUnavailable)
 	keys.Fail(away)
 	now := time.Unix(1000, 0)
-	store := sqlstore.New(storetest.NewMemory(), sqlstore.Config{Sealer: keys})
+	store := sqlstore.New(storetest.NewShared().Open(), sqlstore.Config{Sealer: keys})
 	o := &ownObjects{
 		cfg:   &Config{Store: store, Log: log, Clock: func() time.Time { return now }},
 		cache: NewCache(kinds.NewCatalogue(nil), json.New(json.Settings{}), log),

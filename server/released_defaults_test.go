@@ -68,12 +68,12 @@ func TestDefaultObjectsOfReleases(t *testing.T) {
 // A server of another release, newer or older, on the objects of a server before it: it brings back what its
 // release has, and removes the flow schemas that it does not have, unless people keep them for themselves.
 func TestDefaultObjectsOfAnotherRelease(t *testing.T) {
-	store := storetest.NewMemory()
+	store := storetest.NewShared()
 	// Each server is a subtest, whose end ends it.
 	as := func(v release.Version, then func(t *testing.T, s *servertest.Server)) {
 		t.Helper()
 		t.Run("as "+v.String(), func(t *testing.T) {
-			s := servertest.Start(t, servertest.Complete(t, "--emulated-version="+v.String()), servertest.On(store, sqlstore.Config{}), func(c *server.Config) {
+			s := servertest.Start(t, servertest.Complete(t, "--emulated-version="+v.String()), servertest.On(store.Open(), sqlstore.Config{}), func(c *server.Config) {
 				c.Controllers.Runs = func(name string) bool { return name == "flowschemas" }
 			})
 			then(t, s)

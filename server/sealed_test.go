@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,24 +15,6 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
-
-// syncBuffer is a log that is read while it is written.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
 
 const (
 	secretsPath = "/api/v1/namespaces/default/secrets"
@@ -61,10 +41,10 @@ func revisionOf(t testing.TB, object []byte) string {
 // key, while they can be read; and that they are corrupt where their key is not there, until
 // it is.
 func TestSealed(t *testing.T) {
-	memory, keys, log := storetest.NewMemory(), storetest.NewTestSealer("one"), &syncBuffer{}
+	memory, keys, log := storetest.NewShared(), storetest.NewTestSealer("one"), &storetest.Log{}
 	start := func(keys sqlstore.Sealer) *servertest.Server {
-		return servertest.Start(t, servertest.Idle, servertest.On(memory.Again(), sqlstore.Config{Sealer: keys}), func(c *server.Config) {
-			c.Log = slog.New(slog.NewTextHandler(log, nil))
+		return servertest.Start(t, servertest.Idle, servertest.On(memory.Open(), sqlstore.Config{Sealer: keys}), func(c *server.Config) {
+			c.Log = log.Logger()
 			c.Feature = func(gate string) bool { return gate == "AllowUnsafeMalformedObjectDeletion" }
 		})
 	}
@@ -81,7 +61,7 @@ func TestSealed(t *testing.T) {
 	if again := s.Must("PATCH", secretsPath+"/a", `{}`, "Content-Type", "application/merge-patch+json"); revisionOf(t, again) != revisionOf(t, b) {
 		t.Error("a patch of nothing has changed something")
 	}
-	row, err := memory.Again().Read(t.Context(), sqlstore.Key{Resource: "secrets", Namespace: "default", Name: "a"}, 0)
+	row, err := memory.Open().Read(t.Context(), sqlstore.Key{Resource: "secrets", Namespace: "default", Name: "a"}, 0)
 	if _, name, _, _ := sqlstore.SealedBy(row.Value); err != nil || name != "two" || bytes.Contains(row.Value, []byte(inside)) {
 		t.Errorf("it is stored as %.80q, %v", row.Value, err)
 	}
@@ -112,7 +92,7 @@ func TestSealed(t *testing.T) {
 		}
 	}
 	other.Must("GET", "/api/v1/namespaces/default/configmaps/c", "")
-	plain := servertest.Start(t, servertest.Idle, servertest.On(memory.Again(), sqlstore.Config{Sealer: storetest.NewTestSealer("one")})) // without the gate
+	plain := servertest.Start(t, servertest.Idle, servertest.On(memory.Open(), sqlstore.Config{Sealer: storetest.NewTestSealer("one")})) // without the gate
 	for path, want := range map[string]string{secretsPath + "/a": `"Internal error occurred: no such key"`, secretsPath: `"Internal error occurred: unable to transform key \"/registry/secrets/default/a\": no such key"`} {
 		if w := plain.Do("GET", path, ""); w.Code != 500 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("without the gate, %s: %d %s, want %s", path, w.Code, w.Body, want)
@@ -160,10 +140,10 @@ func (c *closedSealer) Seal(_ context.Context, key sqlstore.Key, plain []byte) (
 
 // TestStartWithoutKeys: a server whose keys are unavailable starts, and reports what it lacks.
 func TestStartWithoutKeys(t *testing.T) {
-	keys, log := &closedSealer{}, &syncBuffer{}
+	keys, log := &closedSealer{}, &storetest.Log{}
 	keys.away.Store(true)
-	s := servertest.Start(t, servertest.Idle, servertest.On(storetest.NewMemory(), sqlstore.Config{Sealer: keys}), func(c *server.Config) {
-		c.Log = slog.New(slog.NewTextHandler(log, nil))
+	s := servertest.Start(t, servertest.Idle, servertest.On(storetest.NewShared().Open(), sqlstore.Config{Sealer: keys}), func(c *server.Config) {
+		c.Log = log.Logger()
 	})
 	if got := string(s.Must("GET", "/readyz?verbose", "")); !strings.Contains(got, "cannot be written: ") || !strings.Contains(got, "namespaces/default") {
 		t.Errorf("readyz says %s", got)

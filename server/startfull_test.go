@@ -34,7 +34,7 @@ func TestStartWithoutWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var refused atomic.Pointer[error]
-			d := refusing{storetest.NewMemory(), &refused}
+			d := refusing{storetest.NewShared().Open(), &refused}
 			at := func(port int) func(*server.Config) {
 				return func(c *server.Config) {
 					c.Bootstrap.ServiceIP, c.Bootstrap.AdvertiseIP, c.Bootstrap.AdvertisePort = net.IPv4(10, 96, 0, 1).To4(), net.IPv4(192, 0, 2, 1).To4(), port

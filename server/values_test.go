@@ -27,7 +27,7 @@ func TestWrittenValues(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	for name, on := range map[string]func(*server.Config){
-		"SQLite": servertest.On(file, sqlstore.Config{}), "encrypted": servertest.On(storetest.NewMemory(), sqlstore.Config{Sealer: storetest.NewTestSealer("one")}),
+		"SQLite": servertest.On(file, sqlstore.Config{}), "encrypted": servertest.On(storetest.NewShared().Open(), sqlstore.Config{Sealer: storetest.NewTestSealer("one")}),
 	} {
 		t.Run(name, func(t *testing.T) { writtenValues(t, servertest.Start(t, servertest.Plain(nil), on)) })
 	}

@@ -125,9 +125,9 @@ func TestLookupOfBootstrapSecrets(t *testing.T) {
 // TestLookupIsOfNow: it finds an object that another server has just written and that is not in
 // this server's memory yet; without the store it fails.
 func TestLookupIsOfNow(t *testing.T) {
-	database := storetest.NewMemory()
-	_, lookup := startLookup(t, servertest.On(database, sqlstore.Config{}))
-	other := servertest.Start(t, servertest.Idle, servertest.On(database, sqlstore.Config{}))
+	database := storetest.NewShared()
+	_, lookup := startLookup(t, servertest.On(database.Open(), sqlstore.Config{}))
+	other := servertest.Start(t, servertest.Idle, servertest.On(database.Open(), sqlstore.Config{}))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		other.Put("serviceaccounts", "ns", name, `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"`+name+`","namespace":"ns","uid":"u"}}`)
 		if _, found, err := lookup.Object(t.Context(), "serviceaccounts", "ns", name); !found || err != nil {

@@ -32,7 +32,7 @@ type box struct {
 func newBox(t *testing.T) *box {
 	t.Helper()
 	catalogue := kinds.NewCatalogue(builtin.Resources())
-	store := sqlstore.New(storetest.NewMemory(), sqlstore.Config{})
+	store := sqlstore.New(storetest.NewShared().Open(), sqlstore.Config{})
 	c := cache.New(catalogue)
 	ctx, cancel := context.WithCancel(context.Background())
 	from, err := c.Load(ctx, store)

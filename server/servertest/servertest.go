@@ -62,7 +62,7 @@ func Start(t testing.TB, options ...func(*server.Config)) *Server {
 		change(&cfg)
 	}
 	if cfg.Store == nil {
-		cfg.Store = sqlstore.New(storetest.NewMemory(), sqlstore.Config{})
+		cfg.Store = sqlstore.New(storetest.NewShared().Open(), sqlstore.Config{})
 	}
 	s, err := server.New(cfg)
 	if err != nil {

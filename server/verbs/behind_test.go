@@ -15,9 +15,9 @@ import (
 // TestSubresourcesBehind: a server that has not received the writes of another one answers gets of a scale and requests for tokens
 // from them.
 func TestSubresourcesBehind(t *testing.T) {
-	memory := storetest.NewMemory()
-	first := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(memory, sqlstore.Config{}))
-	second := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(storetest.WithoutHints{Driver: memory.Again()}, sqlstore.Config{}))
+	memory := storetest.NewShared()
+	first := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(memory.Open(), sqlstore.Config{}))
+	second := servertest.Start(t, servertest.Complete(t), servertest.Idle, servertest.On(storetest.WithoutHints{Driver: memory.Open()}, sqlstore.Config{}))
 	const accounts, scale = "/api/v1/namespaces/shop/serviceaccounts", "/apis/apps/v1/namespaces/shop/deployments/d/scale"
 	first.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
 	first.Must("POST", accounts, `{"metadata":{"name":"a"}}`)

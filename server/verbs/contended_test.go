@@ -35,8 +35,8 @@ const ns = "/api/v1/namespaces"
 // TestManyPatchersOfOne: every writer that names no version succeeds, however many there are and whatever
 // they write, on a slow database and between two servers.
 func TestManyPatchersOfOne(t *testing.T) {
-	memory := storetest.NewMemory()
-	servers := []*fixture{serverOn(t, laggard{memory, time.Millisecond}), serverOn(t, laggard{memory.Again(), 2 * time.Millisecond})}
+	memory := storetest.NewShared()
+	servers := []*fixture{serverOn(t, laggard{memory.Open(), time.Millisecond}), serverOn(t, laggard{memory.Open(), 2 * time.Millisecond})}
 	servers[0].want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
 	const services = ns + "/a/services"
 	servers[0].want(201, "POST", services, `{"metadata":{"name":"c"},"spec":{"clusterIP":"None","ports":[{"port":1}]}}`)
@@ -70,7 +70,7 @@ func TestManyPatchersOfOne(t *testing.T) {
 
 // TestManyDeletersAmongPatchers: a delete without preconditions wins in the end, too.
 func TestManyDeletersAmongPatchers(t *testing.T) {
-	f := serverOn(t, laggard{storetest.NewMemory(), time.Millisecond})
+	f := serverOn(t, laggard{storetest.NewShared().Open(), time.Millisecond})
 	f.want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
 	var stop atomic.Bool
@@ -108,7 +108,7 @@ func (d dawdler) Validate(_ context.Context, a *admission.Attributes) error {
 // can lose.
 func TestSlowAdmissionAmongQuickWriters(t *testing.T) {
 	calls := &atomic.Int32{}
-	f := serverOn(t, laggard{storetest.NewMemory(), time.Millisecond}, dawdler{calls})
+	f := serverOn(t, laggard{storetest.NewShared().Open(), time.Millisecond}, dawdler{calls})
 	f.want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
 	var stop atomic.Bool
@@ -143,7 +143,7 @@ func TestSlowAdmissionAmongQuickWriters(t *testing.T) {
 // TestGivenUp: a writer whose client leaves, or whose time is over, blocks no other.
 func TestGivenUp(t *testing.T) {
 	calls := &atomic.Int32{}
-	f := serverOn(t, laggard{storetest.NewMemory(), 5 * time.Millisecond}, dawdler{calls})
+	f := serverOn(t, laggard{storetest.NewShared().Open(), 5 * time.Millisecond}, dawdler{calls})
 	f.want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
 	patch := func(ctx context.Context, i int) *httptest.ResponseRecorder {

@@ -115,9 +115,9 @@ func (d deletes) Validate(context.Context, *admission.Attributes) error {
 // TestDeleteCollectionAgain: a repeated delete of a collection whose objects wait for finalizers reads the head
 // of all writes once, and deletes an object that another server has replaced in the meantime.
 func TestDeleteCollectionAgain(t *testing.T) {
-	memory := storetest.NewMemory()
-	driver, admitted := &bounds{Driver: memory}, &atomic.Int32{}
-	f, other := serverOn(t, driver, deletes{admitted}), serverOn(t, memory.Again())
+	memory := storetest.NewShared()
+	driver, admitted := &bounds{Driver: memory.Open()}, &atomic.Int32{}
+	f, other := serverOn(t, driver, deletes{admitted}), serverOn(t, memory.Open())
 	const objects = 50
 	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
 	for i := range objects {
@@ -152,9 +152,9 @@ func TestDeleteCollectionAgain(t *testing.T) {
 // TestDeleteCollectionOfAnObjectThatKeepsChanging: a delete of a collection ends although another server changes a
 // marked object each time that the delete is confirmed.
 func TestDeleteCollectionOfAnObjectThatKeepsChanging(t *testing.T) {
-	memory := storetest.NewMemory()
-	driver, admitted := &bounds{Driver: memory}, &atomic.Int32{}
-	f, other := serverOn(t, driver, deletes{admitted}), serverOn(t, memory.Again())
+	memory := storetest.NewShared()
+	driver, admitted := &bounds{Driver: memory.Open()}, &atomic.Int32{}
+	f, other := serverOn(t, driver, deletes{admitted}), serverOn(t, memory.Open())
 	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c","finalizers":["example.com/a"]}}`)
 	f.want(200, "DELETE", configmaps, "")

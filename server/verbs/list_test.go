@@ -365,7 +365,7 @@ func TestCorruptInEveryForm(t *testing.T) {
 
 func TestTooLargeVersionsAreWaitedFor(t *testing.T) {
 	// In memory a write takes no time of the few seconds that are waited, whatever the disk does.
-	s := &site{servertest.NewSite(t, storetest.NewMemory(), sqlstore.Config{})}
+	s := &site{servertest.NewSite(t, storetest.NewShared().Open(), sqlstore.Config{})}
 	s.PutConfigMaps()
 	want := s.Cache.Revision() + 1
 	var written sync.WaitGroup

@@ -33,7 +33,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 	t.Helper()
-	f := serverOn(t, storetest.NewMemory(), plugins...)
+	f := serverOn(t, storetest.NewShared().Open(), plugins...)
 	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
 	return f
 }

@@ -19,5 +19,5 @@ func newSite(t testing.TB) *site { return newSiteWith(t, sqlstore.Config{}) }
 
 func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 	t.Helper()
-	return &site{servertest.NewSite(t, storetest.NewMemory(), cfg)}
+	return &site{servertest.NewSite(t, storetest.NewShared().Open(), cfg)}
 }

@@ -109,7 +109,7 @@ func TestSlowWatchesGiveTheirRoomBack(t *testing.T) {
 // client is slow to read the small ones before them.
 func TestSlowReplaysEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := storetest.NewMemory()
+		d := storetest.NewShared().Open()
 		put := func(name string, size int) {
 			op := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "configmaps", Namespace: "ns", Name: name}, Value: []byte(servertest.ConfigMap(name, "", strings.Repeat("v", size)))}
 			if out, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{op}}}, time.Now()); err != nil || out[0].Err != nil {

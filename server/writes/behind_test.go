@@ -23,8 +23,8 @@ import (
 // twoDesks returns the writers of two servers on one database. The second one hears nothing of the first one's writes.
 func twoDesks(t *testing.T) (first, second *desk) {
 	t.Helper()
-	memory := storetest.NewMemory()
-	return newDeskOn(t, memory), newDeskOn(t, storetest.WithoutHints{Driver: memory.Again()})
+	memory := storetest.NewShared()
+	return newDeskOn(t, memory.Open()), newDeskOn(t, storetest.WithoutHints{Driver: memory.Open()})
 }
 
 // set writes the data of a ConfigMap.

@@ -161,8 +161,8 @@ func TestDeleteBetweenPages(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			memory := storetest.NewMemory()
-			first, driver := newDeskOn(t, memory), newParted(storetest.WithoutHints{Driver: memory.Again()})
+			memory := storetest.NewShared()
+			first, driver := newDeskOn(t, memory.Open()), newParted(storetest.WithoutHints{Driver: memory.Open()})
 			second := newDeskOn(t, driver)
 			if err := fill(first); err != nil {
 				t.Fatal(err)

@@ -68,8 +68,8 @@ func (m *meddler) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time
 
 // TestCreateAfterNamespaceChanges: an object without a namespace is deleted also if a client changes it meanwhile.
 func TestCreateAfterNamespaceChanges(t *testing.T) {
-	memory := storetest.NewMemory()
-	first, driver := newDeskOn(t, memory), &meddler{Driver: storetest.WithoutHints{Driver: memory.Again()}}
+	memory := storetest.NewShared()
+	first, driver := newDeskOn(t, memory.Open()), &meddler{Driver: storetest.WithoutHints{Driver: memory.Open()}}
 	changes := 0
 	driver.before = func(batch []sqlstore.Txn) {
 		if op := batch[0].Ops[0]; op.Verb == sqlstore.Delete && op.Key.Resource == "configmaps" && changes < 2 {

@@ -49,7 +49,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	return newDeskOn(t, storetest.NewMemory())
+	return newDeskOn(t, storetest.NewShared().Open())
 }
 
 func newDeskOn(t *testing.T, driver sqlstore.Driver) *desk {

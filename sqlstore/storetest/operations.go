@@ -325,7 +325,7 @@ func export(t *testing.T, from, _ Database) {
 
 // backupOfPacks takes history that lies in packs into another database, where it is packed again.
 func backupOfPacks(t *testing.T, from, to Database) {
-	src, dst, m := from.Open(t), to.Open(t), NewMemory()
+	src, dst, m := from.Open(t), to.Open(t), newModel()
 	lives(t, 1, src, m)
 	retain(t, sqlstore.Floors{Log: 150, Past: map[string]int64{"": 20, "pods": 90}}, src, m)
 	packAll(t, src, 40)

@@ -50,7 +50,7 @@ var pastTests = map[string]func(*testing.T, Database){
 	"what expires":                expiredPast,
 	"many seconds":                manySeconds,
 	"down to the floor": func(t *testing.T, db Database) {
-		d, m := db.Open(t), NewMemory()
+		d, m := db.Open(t), newModel()
 		history(t, 120, d, m)
 		for _, floor := range []int64{0, 1, 40, 77, 120} {
 			for _, driver := range []sqlstore.Driver{d, m} {
@@ -128,9 +128,9 @@ func forget(t testing.TB, d sqlstore.Driver) {
 }
 
 // samePast compares all readable states of the past with the model, and the errors for the others.
-func samePast(t testing.TB, d sqlstore.Driver, m *Memory) {
+func samePast(t testing.TB, d sqlstore.Driver, m sqlstore.Driver) {
 	t.Helper()
-	b := m.bounds
+	b := boundsOf(t, m)
 	wantBounds(t, d, b.Floor, b.Head)
 	for revision := int64(1); revision <= b.Head; revision += 1 + b.Head/40 {
 		for _, resource := range []string{"", "pods", "nodes", "deployments.apps"} {
@@ -186,7 +186,7 @@ func olderAll(t testing.TB, d sqlstore.Driver, upTo int64, limit int) (all []sql
 }
 
 func packedPast(t *testing.T, db Database) {
-	d, m := db.Open(t), NewMemory()
+	d, m := db.Open(t), newModel()
 	lives(t, 1, d, m)
 	for round, to := range []sqlstore.Floors{
 		{Log: 60, Past: map[string]int64{"": 0}},
@@ -308,7 +308,7 @@ func packedByStore(t *testing.T, db Database) {
 
 // somebodyTrims imitates a server that knows nothing of packs: it deletes the history below its floor.
 func somebodyTrims(t *testing.T, db Database) {
-	d, m := db.Open(t), NewMemory()
+	d, m := db.Open(t), newModel()
 	lives(t, 1, d, m)
 	retain(t, sqlstore.Floors{Log: 100, Past: map[string]int64{"": 10}}, d, m)
 	// A server with a shorter retention that lags: rows that wait to be packed are not its own.
@@ -338,7 +338,7 @@ func somebodyTrims(t *testing.T, db Database) {
 
 // twoPackers pack at once: each row is moved by one of them.
 func twoPackers(t *testing.T, db Database) {
-	a, b, m := db.Open(t), db.Open(t), NewMemory()
+	a, b, m := db.Open(t), db.Open(t), newModel()
 	lives(t, 1, a, m)
 	retain(t, sqlstore.Floors{Log: 190, Past: map[string]int64{"": 10}}, a, m)
 	var packing sync.WaitGroup

@@ -33,7 +33,7 @@ func OlderBinaries(t *testing.T, d sqlstore.Driver, compatible func() (int64, er
 // groupsOfPast keeps resources of one plural in two groups, and one of neither, for different times: by
 // the plural, by the whole name, and longer than the rest.
 func groupsOfPast(t *testing.T, db Database) {
-	d, m := db.Open(t), NewMemory()
+	d, m := db.Open(t), newModel()
 	names := []string{"events", "events.events.k8s.io", "nodes", "leases.coordination.k8s.io", "leases.example.org"}
 	keys := make([]sqlstore.Key, len(names))
 	last := make([]int64, len(names))

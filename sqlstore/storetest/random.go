@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
 var (
@@ -43,7 +44,7 @@ func history(t testing.TB, n int, drivers ...sqlstore.Driver) {
 	}
 }
 
-// runModel runs random operations on a driver and on the model, and compares every answer. A
+// runModel runs random operations on a driver and on the one in memory, and compares every answer. A
 // failure prints the seed with which it can be repeated.
 func runModel(t *testing.T, fresh func(testing.TB) Database) {
 	s := *seed
@@ -52,7 +53,7 @@ func runModel(t *testing.T, fresh func(testing.TB) Database) {
 	}
 	t.Logf("repeat with -storetest.seed=%d -storetest.steps=%d", s, *steps)
 	db := fresh(t)
-	p := &player{T: t, rng: rand.New(rand.NewPCG(s, 0)), db: db, driver: db.Open(t), model: NewMemory(), now: start}
+	p := &player{T: t, rng: rand.New(rand.NewPCG(s, 0)), db: db, driver: db.Open(t), model: newModel(), now: start}
 	moves := []func(){p.apply, p.apply, p.apply, p.apply, p.scan, p.scan, p.read, p.past, p.changes, p.trim, p.keep, p.pack, p.older, p.expired, p.revisionAt, p.bounds, p.pass}
 	for i := range *steps {
 		if i%100 == 99 {
@@ -68,7 +69,7 @@ type player struct {
 	rng    *rand.Rand
 	db     Database
 	driver sqlstore.Driver
-	model  *Memory
+	model  *memory.Driver
 	now    time.Time
 }
 
@@ -81,7 +82,8 @@ func (p *player) key() sqlstore.Key {
 }
 
 func (p *player) revision() int64 {
-	return p.model.bounds.Floor - 2 + p.rng.Int64N(p.model.bounds.Head-p.model.bounds.Floor+4)
+	b := boundsOf(p, p.model)
+	return b.Floor - 2 + p.rng.Int64N(b.Head-b.Floor+4)
 }
 
 // op is right more often than not.
@@ -93,14 +95,14 @@ func (p *player) op() sqlstore.Op {
 	if p.rng.IntN(4) == 0 {
 		op.ExpiresAt = p.now.Add(time.Duration(p.rng.IntN(5000)) * time.Millisecond)
 	}
-	row := p.model.current(op.Key)
+	row, missing := p.model.Read(p.Context(), op.Key, 0)
 	op.Verb = sqlstore.Verb(1 + p.rng.IntN(3))
-	if row != nil && p.rng.IntN(8) > 0 {
+	if missing == nil && p.rng.IntN(8) > 0 {
 		op.Verb, op.Expect = sqlstore.Verb(2+p.rng.IntN(2)), row.Revision
-	} else if row == nil && p.rng.IntN(8) > 0 {
+	} else if missing != nil && p.rng.IntN(8) > 0 {
 		op.Verb = sqlstore.Create
 	} else {
-		op.Expect = p.rng.Int64N(p.model.bounds.Head + 2)
+		op.Expect = p.rng.Int64N(boundsOf(p, p.model).Head + 2)
 	}
 	return op
 }
@@ -256,9 +258,12 @@ func (p *player) revisionAt() {
 	}
 	// From before the log it is right to the second.
 	least, _ := p.model.RevisionAt(p.Context(), at.Truncate(time.Second).Add(-time.Microsecond))
-	if want > p.model.bounds.Floor || got > want || got < least {
+	if want > boundsOf(p, p.model).Floor || got > want || got < least {
 		p.Fatalf("the revision at %s is %d, want %d, or %d at least", at, got, want, least)
 	}
 }
 
-func (p *player) bounds() { wantBounds(p, p.driver, p.model.bounds.Floor, p.model.bounds.Head) }
+func (p *player) bounds() {
+	b := boundsOf(p, p.model)
+	wantBounds(p, p.driver, b.Floor, b.Head)
+}

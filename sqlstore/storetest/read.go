@@ -71,7 +71,7 @@ var readTests = map[string]func(*testing.T, Database){
 	"everything at once":        readAll,
 	"snapshots": func(t *testing.T, db Database) {
 		d := db.Open(t)
-		m := NewMemory()
+		m := newModel()
 		history(t, 60, d, m)
 		head := int64(60)
 		for revision := int64(1); revision <= head; revision++ {
@@ -319,7 +319,7 @@ var readTests = map[string]func(*testing.T, Database){
 }
 
 func scanRanges(t *testing.T, db Database) {
-	d, m := db.Open(t), NewMemory()
+	d, m := db.Open(t), newModel()
 	for _, resource := range []string{"a", "b", "c"} {
 		for _, namespace := range []string{"", "n", "o"} {
 			for _, name := range []string{"x", "y"} {

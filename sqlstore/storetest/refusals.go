@@ -1,11 +1,9 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,27 +26,10 @@ func (follower) Lead(context.Context, string) (<-chan struct{}, func(), bool, er
 	return nil, nil, false, nil
 }
 
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) with(parts ...string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.buf.String()) {
-		all := true
-		for _, p := range parts {
-			all = all && strings.Contains(line, p)
-		}
-		if all {
+// linesWith counts the lines of a log that have all of some parts.
+func linesWith(log *Log, parts ...string) (n int) {
+	for line := range strings.Lines(log.String()) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
 			n++
 		}
 	}
@@ -63,8 +44,8 @@ func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db D
 		db := fresh(t)
 		r := c(db)
 		t.Run(r.Name, func(t *testing.T) {
-			var log lines
-			s := serve(t, follower{db.Open(t)}, sqlstore.Config{RetryFor: time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			var log Log
+			s := serve(t, follower{db.Open(t)}, sqlstore.Config{RetryFor: time.Millisecond, Log: log.Logger()})
 			write(t, s, create(pod("a"), "0").Ops...)
 			try := func() error {
 				if r.Reads {
@@ -90,8 +71,8 @@ func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db D
 					t.Errorf("the store reports %v while it lasts", err)
 				}
 			}
-			if n := log.with(begins, "kind="+string(r.Kind), r.Words); n != 1 {
-				t.Errorf("%d lines say that it began: %s", n, &log.buf)
+			if n := linesWith(&log, begins, "kind="+string(r.Kind), r.Words); n != 1 {
+				t.Errorf("%d lines say that it began: %s", n, log.String())
 			}
 			end(t)
 			for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -106,8 +87,8 @@ func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db D
 			if err := state(); err != nil {
 				t.Errorf("when it is over the store reports %v", err)
 			}
-			if n := log.with(ends, "kind="+string(r.Kind)); n != 1 {
-				t.Errorf("%d lines say that it ended: %s", n, &log.buf)
+			if n := linesWith(&log, ends, "kind="+string(r.Kind)); n != 1 {
+				t.Errorf("%d lines say that it ended: %s", n, log.String())
 			}
 		})
 	}

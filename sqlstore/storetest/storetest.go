@@ -1,12 +1,11 @@
-// Package storetest has the tests that every driver passes: conformance, a model that random histories are
-// compared with, properties of watches, crashes, and benchmarks. Only tests import it.
+// Package storetest has the tests that every driver passes: conformance, random histories that are compared with those of
+// the driver in memory, properties of watches, crashes, and benchmarks. Only tests import it.
 package storetest
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -141,11 +140,7 @@ func updates(t testing.TB, d sqlstore.Driver, k sqlstore.Key, revision int64, n 
 
 func wantBounds(t testing.TB, d sqlstore.Driver, floor, head int64) {
 	t.Helper()
-	b, err := d.Bounds(t.Context())
-	if err != nil {
-		t.Fatalf("Bounds: %v", err)
-	}
-	if want := (sqlstore.Bounds{Floor: floor, Head: head}); b != want {
+	if b, want := boundsOf(t, d), (sqlstore.Bounds{Floor: floor, Head: head}); b != want {
 		t.Fatalf("bounds are %+v, want %+v", b, want)
 	}
 }
@@ -228,31 +223,24 @@ func names(rows []sqlstore.Row) string {
 	return b.String()
 }
 
-// wantErr matches an error's type and, where want is a pointer to a struct, its
-// content; rows inside are compared as rows.
+// wantErr compares errors: those without data by errors.Is, the others by their type and data.
 func wantErr(t testing.TB, got, want error) {
 	t.Helper()
-	ok := false
-	switch w := want.(type) {
-	case *sqlstore.ExistsError:
-		var g *sqlstore.ExistsError
-		ok = errors.As(got, &g) && g.Key == w.Key && sameRow(g.Current, w.Current)
-	case *sqlstore.ConflictError:
-		var g *sqlstore.ConflictError
-		ok = errors.As(got, &g) && g.Key == w.Key && g.Expect == w.Expect && sameRow(g.Current, w.Current)
-	case *sqlstore.NotFoundError:
-		var g *sqlstore.NotFoundError
-		ok = errors.As(got, &g) && reflect.DeepEqual(g, w)
-	case *sqlstore.CompactedError:
-		var g *sqlstore.CompactedError
-		ok = errors.As(got, &g) && reflect.DeepEqual(g, w)
-	case *sqlstore.FutureError:
-		var g *sqlstore.FutureError
-		ok = errors.As(got, &g) && reflect.DeepEqual(g, w)
-	default:
-		ok = errors.Is(got, want)
-	}
-	if !ok {
+	if !errors.Is(got, want) &&
+		!same(got, want, func(g, w *sqlstore.ExistsError) bool { return g.Key == w.Key && sameRow(g.Current, w.Current) }) &&
+		!same(got, want, func(g, w *sqlstore.ConflictError) bool {
+			return g.Key == w.Key && g.Expect == w.Expect && sameRow(g.Current, w.Current)
+		}) &&
+		!same(got, want, func(g, w *sqlstore.NotFoundError) bool { return *g == *w }) &&
+		!same(got, want, func(g, w *sqlstore.CompactedError) bool { return *g == *w }) &&
+		!same(got, want, func(g, w *sqlstore.FutureError) bool { return *g == *w }) {
 		t.Fatalf("error is %v (%T), want %v (%T)", got, got, want, want)
 	}
+}
+
+// same reports whether both errors wrap one of a type, and these are equal.
+func same[E error](got, want error, equal func(got, want E) bool) bool {
+	g, ok := errors.AsType[E](got)
+	w, wanted := errors.AsType[E](want)
+	return ok && wanted && equal(g, w)
 }

@@ -16,7 +16,7 @@ func trim(t testing.TB, d sqlstore.Driver, to int64, limit, want int) {
 
 var trimTests = map[string]func(*testing.T, Database){
 	"from exactly the floor": func(t *testing.T, db Database) {
-		d, m := db.Open(t), NewMemory()
+		d, m := db.Open(t), newModel()
 		history(t, 60, d, m)
 		for _, floor := range []int64{1, 20, 40, 60} {
 			n, err := m.Trim(t.Context(), floor, 1000)

@@ -37,7 +37,7 @@ func (c *cut) Resolve(context.Context) ([]sqlstore.Outcome, bool, error) {
 
 // TestDeleteWithALostAnswer: a command asks again for the outcome of its write, and does not write again.
 func TestDeleteWithALostAnswer(t *testing.T) {
-	memory := storetest.NewMemory()
+	memory := storetest.NewShared().Open()
 	create := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Namespace: "a", Name: "b"}, Value: []byte("{}")}
 	if _, err := memory.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{create}}}, time.Now()); err != nil {
 		t.Fatal(err)

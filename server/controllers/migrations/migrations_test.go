@@ -29,6 +29,7 @@ import (
 	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
@@ -38,7 +39,7 @@ const migrationsPath = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmig
 type migrating struct {
 	*servertest.Server
 	t      *testing.T
-	memory *storetest.Memory
+	memory *memory.Database
 	work   migrations.Controller
 }
 
@@ -47,11 +48,11 @@ func newMigrating(t *testing.T, keys sqlstore.Sealer) *migrating {
 }
 
 func newMigratingIn(t *testing.T, keys sqlstore.Sealer, flags ...string) *migrating {
-	m := &migrating{t: t, memory: storetest.NewMemory()}
+	m := &migrating{t: t, memory: storetest.NewShared()}
 	cfg := sqlstore.Config{Sealer: keys}
 	m.Server = servertest.Start(t,
 		servertest.Complete(t, flags...),
-		servertest.On(m.memory.Again(), cfg), func(c *server.Config) {
+		servertest.On(m.memory.Open(), cfg), func(c *server.Config) {
 			c.Controllers.Runs = func(name string) bool { return name == "customresourcedefinitions" }
 			m.work.Catalogue = c.Catalogue
 		})
@@ -117,7 +118,7 @@ const (
 
 func (m *migrating) row(resource, namespace, name string) sqlstore.Row {
 	m.t.Helper()
-	row, err := m.memory.Again().Read(context.Background(), sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}, 0)
+	row, err := m.memory.Open().Read(context.Background(), sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}, 0)
 	if err != nil {
 		m.t.Fatal(err)
 	}

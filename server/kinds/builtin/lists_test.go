@@ -171,7 +171,7 @@ func walkLists(t *testing.T, n int, on, all bool) {
 	}
 	var catalogue *kinds.Catalogue
 	// A walk of all lists takes longer than history is usually kept: how much of it is compacted would count.
-	kept := servertest.On(storetest.NewMemory(), sqlstore.Config{Retention: 24 * time.Hour, LogRetention: 24 * time.Hour})
+	kept := servertest.On(storetest.NewShared().Open(), sqlstore.Config{Retention: 24 * time.Hour, LogRetention: 24 * time.Hour})
 	s := servertest.Start(t, servertest.Complete(t, flags...), kept, servertest.Idle, func(c *server.Config) {
 		catalogue = c.Catalogue
 		c.Admission.Enable = []string{

@@ -244,9 +244,9 @@ func TestEvictionWithinBudget(t *testing.T) {
 
 // TestEvictionBehind: a server respects a budget that another server has stored, even before it has received it.
 func TestEvictionBehind(t *testing.T) {
-	memory := storetest.NewMemory()
-	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory, sqlstore.Config{}), servertest.Idle)
-	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.WithoutHints{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
+	memory := storetest.NewShared()
+	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory.Open(), sqlstore.Config{}), servertest.Idle)
+	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.WithoutHints{Driver: memory.Open()}, sqlstore.Config{}), servertest.Idle)
 	for _, name := range []string{"a", "b"} {
 		first.pod(name, `, "nodeName": "n"`)
 	}
@@ -270,9 +270,9 @@ func TestEvictionBehind(t *testing.T) {
 
 // TestLogsBehind: a server does not answer that a pod without a node has no logs if another server has assigned the pod.
 func TestLogsBehind(t *testing.T) {
-	memory := storetest.NewMemory()
-	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory, sqlstore.Config{}), servertest.Idle)
-	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.WithoutHints{Driver: memory.Again()}, sqlstore.Config{}), servertest.Idle)
+	memory := storetest.NewShared()
+	first := newSite(t, podverbs.Kubelet{}, servertest.On(memory.Open(), sqlstore.Config{}), servertest.Idle)
+	second := newSite(t, podverbs.Kubelet{}, servertest.On(storetest.WithoutHints{Driver: memory.Open()}, sqlstore.Config{}), servertest.Idle)
 	first.pod("a", "")
 	second.get("a") // and waits for all writes so far
 	logs := func() (code int) {

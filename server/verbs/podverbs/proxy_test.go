@@ -224,7 +224,7 @@ func (h *heads) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
 
 // TestProxyToMissingPods: a request to a service sends no query for each address of the Endpoints that a client wrote.
 func TestProxyToMissingPods(t *testing.T) {
-	driver := &heads{Driver: storetest.NewMemory()}
+	driver := &heads{Driver: storetest.NewShared().Open()}
 	s := newSite(t, podverbs.Kubelet{}, servertest.On(driver, sqlstore.Config{}), servertest.Idle)
 	var addresses []string
 	for i := range 1000 {
