@@ -9,29 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
-
-// text collects the output of a process.
-type text struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (w *text) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all.Write(p)
-}
-
-func (w *text) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all.String()
-}
 
 // TestCheckEnds: the check announces its steps, and when it is interrupted, all processes that it
 // has started end, in whatever process group and even if they ignore signals.
@@ -67,7 +50,7 @@ wait
 				}
 			}
 			cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+temporary)
-			var out text
+			var out storetest.Log
 			cmd.Stdout, cmd.Stderr = &out, &out
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)

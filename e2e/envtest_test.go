@@ -16,12 +16,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // plane is a control plane started by file names, as tests of controllers start it.
@@ -61,24 +61,7 @@ type program struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	err   error
-	log   lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
+	log   storetest.Log
 }
 
 func (p *plane) start(name string, env []string, args ...string) *program {

@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // TestConnectsAsLibpqDoes reaches a PostgreSQL that insists on TLS and a password in
@@ -182,9 +181,9 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 		file("now-ca.crt", string(authority.PEM))
 		file("now.crt", string(clientCert))
 		file("now.key", string(clientKey))
-		var log driverLog
+		var log storetest.Log
 		d, err := postgres.Open(t.Context(), fmt.Sprintf("postgres://certified@db.test:%s/certs?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert=%[2]s/now-ca.crt&sslcert=%[2]s/now.crt&sslkey=%[2]s/now.key", port, dir),
-			postgres.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			postgres.Config{Log: log.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,22 +223,4 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 			t.Errorf("of a file that is whole again the log has\n%s", text)
 		}
 	})
-}
-
-// driverLog is a log that can be read while it is written.
-type driverLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *driverLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *driverLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/encryption"
 	"github.com/rowlock/rowlock/sqlstore/encryption/kms/kmstest"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // kms returns a provider of a file.
@@ -247,10 +247,10 @@ func TestReload(t *testing.T) {
 	plugin := kmstest.New("one")
 	endpoint := plugin.Serve(t)
 	var path string
-	log := &lines{}
+	log := &storetest.Log{}
 	first := top + rule("secrets", with("aescbc", "one", locals["aescbc"]), none)
 	s := running(t, first, func(c *encryption.Config) {
-		path, c.Reload, c.Every, c.Log = c.Path, true, 5*time.Millisecond, slog.New(slog.NewTextHandler(log, nil))
+		path, c.Reload, c.Every, c.Log = c.Path, true, 5*time.Millisecond, log.Logger()
 	})
 	probe(t, s, "kms-providers", "")
 	ctx, stop := context.WithCancel(t.Context())
@@ -324,15 +324,6 @@ func TestReload(t *testing.T) {
 		t.Error(text)
 	}
 }
-
-// lines is a log that may be read meanwhile.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
-func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
 // TestStartWithoutPlugin: values cannot be written or read before the plugin is there,
 // which is no fault of theirs; then they can.
