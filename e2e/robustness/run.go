@@ -99,6 +99,8 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	}
 	converter := traffic.NewConverter()
 	defer converter.Close()
+	r.behind = traffic.NewBehind(r.rec)
+	defer r.behind.Close()
 	if err := traffic.Setup(ctx, c, r.rec, converter); err != nil {
 		return 0, err
 	}
@@ -162,6 +164,7 @@ type run struct {
 	rec        *history.Recorder
 	table      *cluster.Table
 	audits     *cluster.AuditLogs
+	behind     *traffic.Behind
 	deck       *faults.Deck
 	serves     cluster.Release // the release of the servers
 	number     int
@@ -176,7 +179,7 @@ type run struct {
 func (r *run) oneRound(ctx context.Context, long time.Duration, release cluster.Release) error {
 	r.number++
 	roundSeed := r.seed*1000 + uint64(r.number)
-	t := traffic.New(r.c, r.rec, r.number, traffic.Options{Seed: roundSeed, Pace: r.pace, Fleet: r.fleet, Release: release})
+	t := traffic.New(r.c, r.rec, r.number, traffic.Options{Seed: roundSeed, Pace: r.pace, Fleet: r.fleet, Release: release, Behind: r.behind})
 	polling, stopPolling := context.WithCancel(context.Background())
 	stormy, calm := context.WithTimeout(ctx, long)
 	defer calm()

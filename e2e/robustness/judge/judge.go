@@ -44,7 +44,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"exact", "A read of an old revision shows what was then, as long as that is kept, and the history of an object has each of its writes"},
 	{"served", "Custom resources come in the version that a client asked for"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
-	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, and no credential works that is not valid"},
+	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, no credential works that is not valid, and an aggregated server learns the user of a request and no credentials"},
 	{"rules", "No request is done that its object, its schema, an admission plugin or the rights of its user forbid, and none is refused that a policy or a webhook excludes"},
 	{"encryption", "A Secret is stored encrypted, by the first key of the file that its server has loaded, and is readable with each key of the file; no file has it in the clear"},
 	{"audit", "Each request that was answered is in the audit log of its server, once in each stage, with its verb, object, user and code, and with bodies only at a level that has them"},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
@@ -34,6 +35,7 @@ type client struct {
 	token    string
 	as       string   // the user that it impersonates; "": none
 	groups   []string // of that user
+	pretends bool     // it sends the headers in claimed
 	form     history.Form
 	gzip     bool // it accepts compressed answers
 	loose    bool // a change takes effect some time after it was acknowledged, also at that server
@@ -100,6 +102,9 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	}
 	if id, ok := ctx.Value(auditID{}).(string); ok {
 		req.Header.Set("Audit-ID", id)
+	}
+	if c.pretends {
+		maps.Copy(req.Header, claimed)
 	}
 	if accept := accepted(c.form, method, path); accept != "" {
 		req.Header.Set("Accept", accept)

@@ -23,6 +23,7 @@ type Options struct {
 	Fleet int           // how many nodes send requests without rest
 
 	Release cluster.Release // that servers are once Upgraded is called
+	Behind  *Behind
 }
 
 // Traffic is the clients of a round.
@@ -45,6 +46,7 @@ type Traffic struct {
 	upgraded chan struct{} // closed when all servers are of the release
 	gens     generations
 	parsed   history.Parser
+	behind   *Behind
 }
 
 // protocols are the protocols of the clients.
@@ -97,7 +99,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, conve
 
 // New makes the clients of a round.
 func New(c *cluster.Cluster, rec *history.Recorder, round int, o Options) *Traffic {
-	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace, fleet: o.Fleet, release: o.Release, upgraded: make(chan struct{})}
+	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace, fleet: o.Fleet, release: o.Release, upgraded: make(chan struct{}), behind: o.Behind}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -169,6 +171,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(2, "secrets", (*client).secrets)
 	each(1, "relays", (*client).relays)
 	each(1, "floods", (*client).floods)
+	each(1, "aggregated", (*client).aggregated)
 	writers.Go(func() { t.startLater(ctx, each) })
 	t.startFleet(ctx, func(node func()) { writers.Go(node) })
 	t.startWatches()
