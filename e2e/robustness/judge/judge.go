@@ -46,7 +46,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
 	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, no credential works that is not valid, and an aggregated server learns the user of a request and no credentials"},
 	{"rules", "No request is done that its object, its schema, an admission plugin or the rights of its user forbid, and none is refused that a policy or a webhook excludes"},
-	{"encryption", "A Secret is stored encrypted, by the first key of the file that its server has loaded, and is readable with each key of the file; no file has it in the clear"},
+	{"encryption", "A Secret is stored encrypted, by the first key of the file that its server has loaded, and is readable with each key of the file; no file has it in the clear, and no cache file has it"},
 	{"audit", "Each request that was answered is in the audit log of its server, once in each stage, with its verb, object, user and code, and with bodies only at a level that has them"},
 	{"migrations", "After a storage migration no object is stored in another version, and none is lost; storedVersions has each version in which objects may be stored"},
 	{"fairness", "A request belongs to the first flow schema that matches it; a user who floods one level delays no other one; no request waits without end, and none of an exempt level waits"},

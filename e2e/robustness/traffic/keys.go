@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,6 +113,7 @@ func (r *rotation) rotate(ctx context.Context) error {
 	sleep(ctx, usedFor)
 	r.turnOn(ctx, next, templates)
 	r.look()
+	r.cached(ctx)
 	if rewritten := r.rewrite(ctx, next, first, templates); rewritten && !r.rec.Lost() {
 		sleep(ctx, 2*usedFor) // so that a standby receives the last commits
 		if r.rec.Lost() || ctx.Err() != nil {
@@ -302,6 +304,21 @@ func (r *rotation) look() {
 		check.Wrong = "the content of a Secret stands in " + file
 	}
 	r.rec.Add(check)
+}
+
+// cached looks for Secrets in the cache files of the servers: their key is in the database, next to what the keys of the servers encrypt.
+func (r *rotation) cached(ctx context.Context) {
+	for server := range r.c.Len() {
+		check := &history.Check{Property: "encryption", What: fmt.Sprintf("the cache file of server %d", server), Server: server, Call: r.rec.Now()}
+		names, err := r.c.CachedResources(ctx, server)
+		if check.Return = r.rec.Now(); err != nil || len(names) == 0 {
+			continue // the file may have been replaced, or damaged by a fault
+		}
+		if slices.Contains(names, "secrets") {
+			check.Wrong = "it has Secrets, and a key that the database has in the clear decrypts them"
+		}
+		r.rec.Add(check)
+	}
 }
 
 // rewrite encrypts everything with the first key, every second turn, and reports whether it has.
