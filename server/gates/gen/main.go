@@ -6,9 +6,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -16,11 +14,12 @@ import (
 	"go/token"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/release/gen/generate"
 )
 
 // releases are the releases to read, the oldest first.
@@ -140,7 +139,7 @@ func readRelease(kubernetes string) (reader, error) {
 		if f.module != "k8s.io/kubernetes" {
 			version = "v0" + strings.TrimPrefix(version, "v1")
 		}
-		root, err := download(f.module, version)
+		root, err := generate.Download(f.module, version)
 		if err != nil {
 			return read, err
 		}
@@ -149,18 +148,6 @@ func readRelease(kubernetes string) (reader, error) {
 		}
 	}
 	return read.named(), nil
-}
-
-func download(module, version string) (string, error) {
-	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
-	if err != nil {
-		return "", fmt.Errorf("downloading %s %s: %w: %s", module, version, err, out)
-	}
-	var found struct{ Dir string }
-	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&found); err != nil {
-		return "", fmt.Errorf("downloading %s %s: %w", module, version, err)
-	}
-	return found.Dir, nil
 }
 
 // reader collects the gates of one release.

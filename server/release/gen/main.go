@@ -1,6 +1,7 @@
 // Command gen compares the API types of Kubernetes' releases, and writes in which release fields, values and kinds were
 // added and removed: testdata/fields.txt has all of them, for the test that detects additions of newer libraries;
-// fields_table.go and kinds_table.go have those that the server needs.
+// fields_table.go and kinds_table.go have those that the server needs. words/data/words.txt has the descriptions of types and
+// fields in the oldest release that differ from those in the newest, and words.txt.gz the same as the server embeds it.
 //
 // Usage: gen directory. It downloads the modules of each release.
 package main
@@ -14,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/release/gen/generate"
 )
 
 // releases are the releases to compare, the oldest first. The fields of the first one count as older than all
@@ -31,7 +34,8 @@ var releases = []struct {
 }
 
 // newest is the last release that the server can emulate. Of later ones, whose modules an embedding program
-// may select, only new members of known types matter: the server has them in no release.
+// may select, only new members of known types matter: the server has them in no release. Releases before it, except the
+// oldest, have its descriptions, because their servers are binaries of it (see release.Version.Emulated).
 const newest = 36
 
 func main() {
@@ -120,7 +124,11 @@ func run(dir string) error {
 			return err
 		}
 	}
-	return nil
+	words, err := changedWords(releases[0].version, releases[newest-releases[0].minor].version)
+	if err != nil {
+		return err
+	}
+	return generate.Write(filepath.Join(dir, "words", "data", "words.txt"), words)
 }
 
 func (r *row) add(t typ, since, minor int) {

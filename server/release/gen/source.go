@@ -1,20 +1,19 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/release/gen/generate"
 )
 
 // modules hold the API types, and where in them.
@@ -52,7 +51,7 @@ type lifecycle struct {
 func load(minor int, version string) (release, error) {
 	r := release{minor: minor, types: map[string]typ{}, same: map[string]string{}}
 	for _, m := range modules {
-		dir, err := download(m.path, version)
+		dir, err := generate.Download(m.path, version)
 		if err != nil {
 			return r, err
 		}
@@ -75,19 +74,6 @@ func load(minor int, version string) (release, error) {
 	}
 	r.copies()
 	return r, nil
-}
-
-// download returns where the sources of a module are.
-func download(module, version string) (string, error) {
-	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
-	if err != nil {
-		return "", fmt.Errorf("downloading %s %s: %w: %s", module, version, err, out)
-	}
-	var found struct{ Dir string }
-	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&found); err != nil {
-		return "", fmt.Errorf("downloading %s %s: %w", module, version, err)
-	}
-	return found.Dir, nil
 }
 
 // read takes the types of one package.

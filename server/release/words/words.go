@@ -14,8 +14,6 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-//go:generate go run ./gen data
-
 //go:embed data/words.txt.gz
 var packed string
 

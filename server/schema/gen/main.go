@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rowlock/rowlock/server/release/gen/generate"
 )
 
 // oldest and newest are the versions of the modules whose sources are read. The newest also serves for the
@@ -104,32 +106,13 @@ func run(dir string, check bool) error {
 		if check {
 			err = compare(file, data)
 		} else {
-			err = write(file, data)
+			err = generate.Write(file, data)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// write writes a text and its compressed form.
-func write(file string, data []byte) error {
-	var packed bytes.Buffer
-	zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	if _, err := zw.Write(data); err != nil {
-		return err
-	}
-	if err := zw.Close(); err != nil {
-		return err
-	}
-	if err := os.WriteFile(file+".gz", packed.Bytes(), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(file, data, 0o644)
 }
 
 // compare fails if one of the files is out of date. It compares the contents of compressed files: another release of Go may

@@ -1,50 +1,33 @@
-// Command gen writes the descriptions of API types and fields in the oldest release that differ from those in the newest:
-// words.txt, and its compressed form, which the server embeds.
-//
-// Usage: gen directory. It downloads the modules of both.
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// oldest and newest are the compared releases; the newest is that of go.mod. Releases in between have the
-// texts of the newest, because their servers are binaries of it (see release.Version.Emulated).
-const oldest, newest = "v0.32.13", "v0.36.2"
+	"github.com/rowlock/rowlock/server/release/gen/generate"
+)
 
 // old are versions that no server serves.
 var old = []string{"extensions/", "apps/v1beta", "batch/v1beta1", "policy/v1beta1", "rbac/v1alpha1", "rbac/v1beta1", "events/v1beta1", "scheduling/v1beta1", "discovery/v1beta1", "node/v1alpha1", "node/v1beta1", "flowcontrol/v1beta", "autoscaling/v2beta", "imagepolicy/", "authorization/v1beta1", "certificates/v1beta1.CertificateSigning", "coordination/v1beta1.Lease"}
 
-func main() {
-	if err := run(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "gen:", err)
-		os.Exit(1)
-	}
-}
-
 // about is a type, or a field of one.
 type about struct{ name, field string }
 
-func run(dir string) error {
+// changedWords returns the descriptions that differ between two releases: a line each, with the text of the older one.
+func changedWords(oldest, newest string) ([]byte, error) {
 	was, is := map[about]string{}, map[about]string{}
 	for version, texts := range map[string]map[about]string{oldest: was, newest: is} {
 		for _, m := range []struct{ path, below string }{{"k8s.io/api", ""}, {"k8s.io/apimachinery", "pkg/apis/meta"}} {
-			if err := read(texts, m.path, m.below, version); err != nil {
-				return err
+			if err := readWords(texts, m.path, m.below, version); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -58,39 +41,20 @@ func run(dir string) error {
 		}
 	}
 	slices.Sort(lines)
-	text := []byte(strings.Join(lines, ""))
-	var packed bytes.Buffer
-	zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	if _, err := zw.Write(text); err != nil {
-		return err
-	}
-	if err := zw.Close(); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "words.txt.gz"), packed.Bytes(), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "words.txt"), text, 0o644)
+	return []byte(strings.Join(lines, "")), nil
 }
 
-// read reads the documentation of a module's types.
-func read(texts map[about]string, module, below, version string) error {
-	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
+// readWords reads the documentation of a module's types.
+func readWords(texts map[about]string, module, below, version string) error {
+	dir, err := generate.Download(module, version)
 	if err != nil {
-		return fmt.Errorf("downloading %s %s: %w", module, version, err)
+		return err
 	}
-	var found struct{ Dir string }
-	if err := json.Unmarshal(out, &found); err != nil {
-		return fmt.Errorf("downloading %s %s: %w", module, version, err)
-	}
-	return filepath.WalkDir(filepath.Join(found.Dir, below), func(p string, entry fs.DirEntry, err error) error {
+	return filepath.WalkDir(filepath.Join(dir, below), func(p string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != "types_swagger_doc_generated.go" {
 			return err
 		}
-		rel, err := filepath.Rel(found.Dir, filepath.Dir(p))
+		rel, err := filepath.Rel(dir, filepath.Dir(p))
 		if err != nil {
 			return err
 		}
