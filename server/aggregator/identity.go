@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/relay"
 )
@@ -42,16 +44,11 @@ func (a *Aggregator) Introduce(h http.Header, who *authx.Identity) {
 func escaped(key string) string {
 	var b strings.Builder
 	for i := range len(key) {
-		if c := key[i]; c != '%' && isToken(c) {
+		if c := key[i]; c != '%' && httpguts.IsTokenRune(rune(c)) {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
 	return b.String()
-}
-
-// isToken reports whether a byte may be part of the name of a header.
-func isToken(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$&'*+-.^_`|~", c) >= 0
 }

@@ -7,6 +7,10 @@ package relay
 import (
 	"net/http"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/rowlock/rowlock/authx"
 )
 
 // StripRequest takes credentials, and headers that only a trusted proxy may set, out of the headers of a
@@ -45,7 +49,7 @@ func Plain(name string) string {
 
 // dropBearer removes the token that browsers put among WebSocket protocols.
 func dropBearer(h http.Header) {
-	const name, prefix = "Sec-Websocket-Protocol", "base64url.bearer.authorization.k8s.io."
+	const name = "Sec-Websocket-Protocol"
 	lines := h.Values(name)
 	if len(lines) == 0 {
 		return
@@ -53,7 +57,7 @@ func dropBearer(h http.Header) {
 	var kept []string
 	for _, line := range lines {
 		for p := range strings.SplitSeq(line, ",") {
-			if p = strings.TrimSpace(p); p != "" && !strings.HasPrefix(p, prefix) {
+			if p = strings.TrimSpace(p); p != "" && !strings.HasPrefix(p, authx.SocketProtocol) {
 				kept = append(kept, p)
 			}
 		}
@@ -67,12 +71,5 @@ func dropBearer(h http.Header) {
 
 // Upgrades reports whether headers ask for another protocol on the same connection.
 func Upgrades(h http.Header) bool {
-	for _, v := range h.Values("Connection") {
-		for token := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-				return true
-			}
-		}
-	}
-	return false
+	return httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
 }
