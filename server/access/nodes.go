@@ -42,39 +42,30 @@ func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.F
 		claim := node.Ref{Kind: node.Claim, Namespace: strings.Clone(v.Spec.ClaimRef.Namespace), Name: strings.Clone(v.Spec.ClaimRef.Name)}
 		g.Bind(item.Name, claim, volumeRefs(&v))
 	}, Delete: func(_, name string) { g.Unbind(name) }}
-	attachments := follow.Kind{Storage: "volumeattachments.storage.k8s.io", Set: func(item *cache.Item) {
-		by := node.Ref{Kind: node.Attachment, Name: item.Name}
-		var a storagev1.VolumeAttachment
-		if !read(c.JSON(), item, &a) {
-			g.Release(by)
-			return
-		}
-		g.SetReferences(by, strings.Clone(a.Spec.NodeName), nil)
-	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Attachment, Name: name}) }}
-	slices := follow.Kind{Storage: "resourceslices.resource.k8s.io", Set: func(item *cache.Item) {
-		by := node.Ref{Kind: node.Slice, Name: item.Name}
-		var s resourcev1beta1.ResourceSlice
-		if !read(c.JSON(), item, &s) {
-			g.Release(by)
-			return
-		}
-		g.SetReferences(by, strings.Clone(s.Spec.NodeName), nil)
-	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Slice, Name: name}) }}
-	all := []follow.Kind{pods, volumes, attachments, slices}
+	all := []follow.Kind{
+		pods, volumes,
+		ofNode(g, c, "volumeattachments.storage.k8s.io", node.Attachment, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
+		ofNode(g, c, "resourceslices.resource.k8s.io", node.Slice, func(s *resourcev1beta1.ResourceSlice) string { return s.Spec.NodeName }),
+	}
 	if withCertificates {
-		all = append(all, follow.Kind{Storage: "podcertificaterequests.certificates.k8s.io", Set: func(item *cache.Item) {
-			by := node.Ref{Kind: node.PodCertificate, Namespace: item.Namespace, Name: item.Name}
-			var r certificatesv1beta1.PodCertificateRequest
-			if !read(c.JSON(), item, &r) {
-				g.Release(by)
-				return
-			}
-			g.SetReferences(by, strings.Clone(string(r.Spec.NodeName)), nil)
-		}, Delete: func(namespace, name string) {
-			g.Release(node.Ref{Kind: node.PodCertificate, Namespace: namespace, Name: name})
-		}})
+		all = append(all, ofNode(g, c, "podcertificaterequests.certificates.k8s.io", node.PodCertificate, func(r *certificatesv1beta1.PodCertificateRequest) string { return string(r.Spec.NodeName) }))
 	}
 	return follow.New(c, g.Reset, all...)
+}
+
+// ofNode returns how the graph follows objects of a kind that belong to nodes, and refer to nothing else.
+func ofNode[T any, P interface {
+	*T
+	runtime.Object
+}](g *node.Graph, c *cache.Cache, storage string, kind node.Kind, nodeName func(P) string) follow.Kind {
+	return follow.Kind{Storage: storage, Set: func(item *cache.Item) {
+		by, obj := node.Ref{Kind: kind, Namespace: item.Namespace, Name: item.Name}, P(new(T))
+		if !read(c.JSON(), item, obj) {
+			g.Release(by)
+			return
+		}
+		g.SetReferences(by, strings.Clone(nodeName(obj)), nil)
+	}, Delete: func(namespace, name string) { g.Release(node.Ref{Kind: kind, Namespace: namespace, Name: name}) }}
 }
 
 // read decodes an object. Its strings share memory with the whole object.
