@@ -62,20 +62,26 @@ func (c *client) any() int { return c.rand.IntN(c.c.Len()) }
 
 // send sends a request and reads the answer.
 func (c *client) send(ctx context.Context, server int, method, path, contentType, body string) (code int, answer []byte, err error) {
+	code, _, answer, err = c.exchange(ctx, server, method, path, contentType, body)
+	return code, answer, err
+}
+
+// exchange is send, and returns the headers of the answer, too.
+func (c *client) exchange(ctx context.Context, server int, method, path, contentType, body string) (code int, header http.Header, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	resp, err := c.open(ctx, server, method, path, contentType, body)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer resp.Body.Close()
 	if answer, err = io.ReadAll(resp.Body); err != nil {
-		return resp.StatusCode, answer, err
+		return resp.StatusCode, resp.Header, answer, err
 	}
 	if answer, err = c.plain(resp.Header, path, answer); err != nil {
-		return resp.StatusCode, nil, err
+		return resp.StatusCode, resp.Header, nil, err
 	}
-	return resp.StatusCode, c.readable(resp.Header.Get("Content-Type"), path, answer), nil
+	return resp.StatusCode, resp.Header, c.readable(resp.Header.Get("Content-Type"), path, answer), nil
 }
 
 func (c *client) open(ctx context.Context, server int, method, path, contentType, body string) (*http.Response, error) {
@@ -97,14 +103,14 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 			req.Header.Add("Impersonate-Group", group)
 		}
 	}
+	if c.pretends {
+		maps.Copy(req.Header, claimed)
+	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
 	if id, ok := ctx.Value(auditID{}).(string); ok {
 		req.Header.Set("Audit-ID", id)
-	}
-	if c.pretends {
-		maps.Copy(req.Header, claimed)
 	}
 	if accept := accepted(c.form, method, path); accept != "" {
 		req.Header.Set("Accept", accept)

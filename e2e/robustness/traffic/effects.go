@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -19,13 +20,14 @@ const (
 
 	defaultedSets    = "/apis/apps/v1/namespaces/defaulted/daemonsets"
 	defaultedScalers = "/namespaces/defaulted/horizontalpodautoscalers"
+	agingPath        = "/apis/aging.rowlock.dev/"
 )
 
 // effect is a request whose answer shows what a server adds to an object, merges into it, or counts. It is a dry run, or a read.
 type effect struct {
 	what, method, path, contentType, body string
 	code                                  int      // with which it must be refused; 0: it must be done
-	with, without                         []string // texts that the answer must have, and must not
+	with, without                         []string // texts that the answer, or a warning in its header, must have, and must not
 }
 
 // dry is the effect of a create.
@@ -94,6 +96,8 @@ var effectsSetup = [][2]string{
 	{scoped + "/resourcequotas", restrictedTo("best-effort", `"pods":"0"`, `,"scopes":["BestEffort"]`)},
 	{scoped + "/resourcequotas", restrictedTo("terminating", `"pods":"0"`, `,"scopes":["Terminating"]`)},
 	{scoped + "/resourcequotas", restrictedTo("class", `"pods":"0"`, `,"scopeSelector":{"matchExpressions":[{"scopeName":"PriorityClass","operator":"In","values":["robust-high"]}]}`)},
+	{definitions, `{"metadata":{"name":"antiques.aging.rowlock.dev"},"spec":{"group":"aging.rowlock.dev","scope":"Cluster","names":{"plural":"antiques","singular":"antique","kind":"Antique","listKind":"AntiqueList"},
+"versions":[{"name":"v1","served":true,"storage":false,"deprecated":true,"schema":{"openAPIV3Schema":{"type":"object"}}},{"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`},
 	{webhooks, absentHook("Fail", "scoped")}, {webhooks, absentHook("Ignore", "measured")},
 	{measured + "/resourcequotas", restrictedTo("amounts", `"requests.cpu":"1","requests.storage":"5Gi","services.nodeports":"0"`, "")},
 }
@@ -119,6 +123,10 @@ var effects = []effect{
 	dry("the taint of a new Node", "/api/v1/nodes", `{"metadata":{"name":"new"}}`, `"key":"node.kubernetes.io/not-ready"`),
 	dry("the defaults of a StorageClass", "/apis/storage.k8s.io/v1/storageclasses", `{"metadata":{"name":"s"},"provisioner":"p"}`, `"reclaimPolicy":"Delete"`, `"volumeBindingMode":"Immediate"`),
 	dry("the defaults of a LimitRange", defaulted+"/limitranges", `{"metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"2"}}]}}`, `"defaultRequest":{"cpu":"2"}`),
+	dry("the warning of an unknown field", defaulted+"/configmaps", `{"metadata":{"name":"w"},"nothing":1}`, `unknown field \"nothing\"`),
+	dry("the warning of a field that is there twice", defaulted+"/configmaps", `{"metadata":{"name":"w"},"data":{"a":"b"},"data":{"a":"c"}}`, `duplicate field \"data\"`),
+	{"the warning of a deprecated version", http.MethodGet, agingPath + "v1/antiques", "", "", 0, []string{"aging.rowlock.dev/v1 Antique is deprecated; use aging.rowlock.dev/v2 Antique"}, nil},
+	{"no warning of a version that is not deprecated", http.MethodGet, agingPath + "v2/antiques", "", "", 0, nil, []string{"is deprecated"}},
 	{"the fields of a custom resource", http.MethodPost, widgets.path(Namespaces[0], "") + "?dryRun=All", plainJSON, `{"apiVersion":"robust.rowlock.dev/v1","kind":"Widget","metadata":{"name":"pruned"},"spec":{"side":"none","unknown":"stranger"}}`, 0, []string{`"side":"none"`}, []string{"stranger"}},
 	{"the metrics of an autoscaler in another version", http.MethodGet, "/apis/autoscaling/v2" + defaultedScalers + "/twin", "", "", 0, []string{`"name":"cpu"`, `"averageUtilization":55`, `"maxReplicas":3`}, nil},
 	{"the target of an autoscaler", http.MethodGet, "/apis/autoscaling/v1" + defaultedScalers + "/twin", "", "", 0, []string{`"targetCPUUtilizationPercentage":55`}, nil},
@@ -161,9 +169,9 @@ func (c *client) takesEffect(ctx context.Context) {
 	for n := c.rand.IntN(len(effects)); ctx.Err() == nil && !c.rec.Lost(); n++ {
 		e := &effects[n%len(effects)]
 		a := &history.Access{Subject: subject(e), Server: c.next(), What: "read", Call: c.rec.Now()}
-		code, answer, err := c.send(ctx, a.Server, e.method, e.path, e.contentType, e.body)
+		code, header, answer, err := c.exchange(ctx, a.Server, e.method, e.path, e.contentType, e.body)
 		if a.Return = c.rec.Now(); err == nil {
-			a.Code = e.took(code, answer)
+			a.Code = e.took(code, append(answer, strings.Join(header.Values("Warning"), "\n")...))
 			c.rec.Add(a)
 		}
 		c.rest(ctx)
@@ -206,6 +214,7 @@ func (c *client) counted(ctx context.Context) bool {
 	for _, path := range []string{
 		defaulted + account, scoped + account, measured + account,
 		scoped + "/resourcequotas/best-effort", scoped + "/resourcequotas/terminating", scoped + "/resourcequotas/class", measured + "/resourcequotas/amounts",
+		agingPath + "v2/antiques",
 	} {
 		if !c.persist(ctx, "GET "+path+" until it is there, and counts", func(ctx context.Context, server int) (int, bool) {
 			var q struct {
@@ -216,7 +225,7 @@ func (c *client) counted(ctx context.Context) bool {
 			if err != nil {
 				return 0, false
 			}
-			return code, code == http.StatusOK && json.Unmarshal(answer, &q) == nil && (q.Kind == "ServiceAccount" || contains(q.Status, `"used":`))
+			return code, code == http.StatusOK && json.Unmarshal(answer, &q) == nil && (q.Kind != "ResourceQuota" || contains(q.Status, `"used":`))
 		}) {
 			return false
 		}
