@@ -55,6 +55,27 @@ func (c *client) classesInUse(ctx context.Context) {
 	}
 }
 
+// claimsInUse deletes PersistentVolumeClaims of Pods that are on a node.
+func (c *client) claimsInUse(ctx context.Context) {
+	const claims, pods, node = narrow + "/persistentvolumeclaims", narrow + "/pods", "claims-in-use"
+	if !c.made(ctx, c, [2]string{"/api/v1/nodes", `{"metadata":{"name":"` + node + `"}}`}) {
+		return
+	}
+	for turn := 0; ctx.Err() == nil; turn++ {
+		name := fmt.Sprintf("claim-r%d-%d", c.round, turn)
+		pod := pods + "/" + name + "?gracePeriodSeconds=0"
+		if !c.keeps(ctx, &inUse{what: "the claim " + name, path: claims + "/" + name, users: []string{pod},
+			objects: [][2]string{
+				{claims, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"storageClassName":"","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`, name)},
+				{pods, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"nodeName":%q,"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":%[1]q}}]}}`, name, node)},
+			},
+			free: func() bool { return c.unmade(ctx, c, pod) },
+		}) {
+			return
+		}
+	}
+}
+
 // groupsInUse deletes PodGroups of running Pods.
 func (c *client) groupsInUse(ctx context.Context) {
 	const groups, pods = "/apis/scheduling.k8s.io/v1alpha2/namespaces/" + narrowNamespace + "/podgroups", narrow + "/pods"

@@ -147,6 +147,8 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(1, "conditions", (*client).conditions)
 	each(1, "limits", (*client).limits)
 	each(1, "effects", (*client).takesEffect)
+	each(1, "jobs", (*client).jobs)
+	each(1, "claims-in-use", (*client).claimsInUse)
 	each(1, "graces", (*client).graces)
 	each(1, "tenants", (*client).tenants)
 	each(1, "classes", (*client).classes)
