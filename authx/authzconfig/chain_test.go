@@ -148,7 +148,7 @@ func TestCaches(t *testing.T) {
 func figures(t *testing.T, c *authzconfig.Chain, prefix string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(c.Metrics)
+	registry.MustRegister(c.Metrics.Collectors()...)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// Metrics are the figures of authorization, named as a stock server's. It is a
-// prometheus.Collector, and the Observer of webhooks.
+// Metrics are the figures of authorization, named as a stock server's. It is the Observer of webhooks.
 type Metrics struct {
 	decisions, evaluations, open, failures, exclusions *prometheus.CounterVec
 	took, matched                                      *prometheus.HistogramVec
@@ -36,22 +35,9 @@ func NewMetrics() *Metrics {
 	}
 }
 
-func (m *Metrics) collectors() []prometheus.Collector {
+// Collectors returns the metrics to register.
+func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.decisions, m.evaluations, m.open, m.took, m.failures, m.exclusions, m.matched}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.collectors() {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.collectors() {
-		c.Collect(ch)
-	}
 }
 
 // Evaluated implements webhook.Observer.

@@ -164,7 +164,7 @@ func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(
 		return nil, fmt.Errorf("invalid authorization config: %w", o.origin().Wrap(err))
 	}
 	o.reportKubeconfigs(cfg, log)
-	z.authorizer, z.rules, z.collectors, z.AllowsAll = chain, chain, []prometheus.Collector{chain.Metrics}, chain.AllowsAll
+	z.authorizer, z.rules, z.collectors, z.AllowsAll = chain, chain, chain.Metrics.Collectors(), chain.AllowsAll
 	if z.blind = !selectors; z.blind {
 		z.authorizer = authx.WithoutSelectors{Next: chain}
 	}
