@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,12 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
@@ -224,19 +223,11 @@ func (cfg Config) age(c *verbs.Call, req *authenticationv1.TokenRequest, g *auth
 	}
 	age := time.Duration(*req.Spec.ExpirationSeconds) * time.Second
 	g.Expires = g.Issued.Add(age)
-	if cfg.Extend && g.Pod != nil && *req.Spec.ExpirationSeconds == int64(RenewedAge/time.Second) && sameSet(g.Audiences, cfg.Audiences) {
+	if cfg.Extend && g.Pod != nil && *req.Spec.ExpirationSeconds == int64(RenewedAge/time.Second) && sets.New(g.Audiences...).Equal(sets.New(cfg.Audiences...)) {
 		longest := extendedAge
 		if cfg.MaxExtended > 0 {
 			longest = min(longest, cfg.MaxExtended)
 		}
 		g.WarnAfter, g.Expires = g.Expires, g.Issued.Add(longest)
 	}
-}
-
-func sameSet(a, b []string) bool {
-	within := func(a, b []string) bool {
-		among := rules.In(b)
-		return !slices.ContainsFunc(a, func(s string) bool { return !among.Has(s) })
-	}
-	return within(a, b) && within(b, a)
 }
