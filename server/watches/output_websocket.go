@@ -2,7 +2,6 @@ package watches
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"golang.org/x/net/websocket"
@@ -22,17 +21,9 @@ func (w *stream) serveWebSocket() error {
 			return
 		}
 		ctx, cancel := context.WithCancel(w.request.R.Context())
-		done := make(chan struct{})
-		go func() { // ends with the connection, which is closed below
-			defer close(done)
-			defer cancel()
-			_, _ = io.Copy(io.Discard, ws)
-		}()
+		defer relay.Drain(ws, cancel)()
 		mediaType := w.view.Negotiated().Type
 		w.run(ctx, &websocketOutput{ws: ws, text: mediaType == codecs.JSON, framed: mediaType == codecs.Protobuf})
-		cancel()
-		_ = ws.Close()
-		<-done
 	}).ServeHTTP(relay.Hijacker{ResponseWriter: w.request.W}, w.request.R)
 	return nil
 }

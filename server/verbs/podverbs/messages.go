@@ -41,15 +41,8 @@ func messages(c *verbs.Call, from io.Reader, cancel context.CancelFunc) {
 			return errors.New("no subprotocol is supported")
 		},
 		Handler: func(ws *websocket.Conn) {
-			done := make(chan struct{})
-			go func() { // ends with the connection, which is closed below
-				defer close(done)
-				defer cancel()
-				_, _ = io.Copy(io.Discard, ws)
-			}()
+			defer relay.Drain(ws, cancel)()
 			copyMessages(ws, from, slices.Contains(ws.Config().Protocol, base64Protocol))
-			_ = ws.Close()
-			<-done
 		},
 	}.ServeHTTP(relay.Hijacker{ResponseWriter: c.W}, c.R)
 }
