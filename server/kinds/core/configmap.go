@@ -6,11 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -51,25 +51,10 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 }
 
 func dataKey(key string, path *field.Path) field.ErrorList {
-	if soundDataKey(key) {
-		return nil
+	if faults := podspec.DataKeyFaults(key); faults != nil {
+		return rules.Messages(path.Key(key), key, faults)
 	}
-	return rules.Messages(path.Key(key), key, validation.IsConfigMapKey(key))
-}
-
-// soundDataKey reports whether the library finds no fault in a key, without its regular expression.
-func soundDataKey(key string) bool {
-	if key == "" || key[0] == '.' || len(key) > validation.DNS1123SubdomainMaxLength {
-		return false // some that begin with a dot are allowed
-	}
-	for i := range len(key) {
-		switch c := key[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return true
+	return nil
 }
 
 func validateConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {

@@ -72,8 +72,8 @@ func (c *checker) keyRef(name, key string, p *field.Path) {
 		c.required(p.Child("key"), "")
 		return
 	}
-	if !okKey(key) {
-		c.messages(p.Child("key"), key, utilvalidation.IsConfigMapKey(key))
+	if faults := DataKeyFaults(key); faults != nil {
+		c.messages(p.Child("key"), key, faults)
 	}
 }
 

@@ -77,8 +77,16 @@ func okQualifiedName(s string) bool {
 	return s != "" && okLabelValue(s)
 }
 
-// okKey matches a key of a config map or secret.
-func okKey(s string) bool {
+// DataKeyFaults returns the faults of a key of a ConfigMap or Secret.
+func DataKeyFaults(key string) []string {
+	if okDataKey(key) {
+		return nil
+	}
+	return utilvalidation.IsConfigMapKey(key)
+}
+
+// okDataKey matches a key of a ConfigMap or Secret.
+func okDataKey(s string) bool {
 	if s == "" || len(s) > 253 || s[0] == '.' {
 		return false
 	}
