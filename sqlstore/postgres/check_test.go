@@ -1,40 +1,18 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
-
-// logged is a log that can be read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // TestRefusedDatabases opens databases and connection strings that cannot hold a store. Each gives one line
 // that names the problem, and what to do.
@@ -107,8 +85,8 @@ func TestSettingsOfTheRole(t *testing.T) {
 	if db.Query(t, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'idle_session_timeout')", &modern); modern {
 		db.Exec(t, "ALTER ROLE limited SET idle_session_timeout = '700ms'")
 	}
-	var log logged
-	db.url, db.cfg.Log = strings.Replace(db.url, "postgres@", "limited@", 1), log.logger()
+	var log storetest.Log
+	db.url, db.cfg.Log = strings.Replace(db.url, "postgres@", "limited@", 1), log.Logger()
 	d := db.Open(t).(*postgres.Driver)
 	for name, want := range map[string]string{"idle_session_timeout": "0", "transaction_timeout": "0", "default_transaction_isolation": "read committed"} {
 		if got, err := d.Setting(context.Background(), name); err != nil || got != want && got != "" {
@@ -130,7 +108,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 	}
 	must(t, d, createTxn("first", "x"))
 	if modern {
-		polls := database{db.url, postgres.Config{Poll: true, MaxConns: 4, Log: log.logger()}}
+		polls := database{db.url, postgres.Config{Poll: true, MaxConns: 4, Log: log.Logger()}}
 		polls.Open(t)
 		if !strings.Contains(log.String(), "ALTER ROLE ... SET idle_session_timeout = 0") {
 			t.Errorf("with poll the session's own setting cannot be changed, and nothing is logged:\n%s", log.String())
