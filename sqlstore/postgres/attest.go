@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -110,20 +109,14 @@ const revisionsPiece = 4096
 // ListRevisions implements sqlstore.Attestor: it visits the pages of kv that have live rows, in their order, and no
 // values that are stored out of line. One connection does: several would visit them all, each for its part.
 func (d *Driver) ListRevisions(ctx context.Context, revision int64, _ []sqlstore.Key, take func([]int64) error) error {
-	// However long it takes in all, it has to go on.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silence := time.AfterFunc(d.cfg.StatementTimeout, func() { cancel(errSilent) })
-	defer silence.Stop()
-	var refused error // by take
-	err := d.whole(ctx, revision, func(tx pgx.Tx, head int64) error {
+	err := d.whole(ctx, revision, func(ctx context.Context, tx pgx.Tx, head int64, taken func(error) error) error {
 		rows, err := tx.Query(ctx, qListRevisions, revision, head)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		piece := make([]int64, 0, revisionsPiece)
-		for more := true; more && refused == nil; {
+		for more := true; more; {
 			for more = false; len(piece) < revisionsPiece && rows.Next(); {
 				var n int64
 				if err := rows.Scan(&n); err != nil {
@@ -132,19 +125,14 @@ func (d *Driver) ListRevisions(ctx context.Context, revision int64, _ []sqlstore
 				piece, more = append(piece, n), true
 			}
 			if len(piece) > 0 {
-				refused = take(piece)
-				silence.Reset(d.cfg.StatementTimeout)
+				if err := taken(take(piece)); err != nil {
+					return err
+				}
 				piece = piece[:0]
 			}
 		}
-		if refused != nil {
-			return refused
-		}
 		return rows.Err()
 	})
-	if err != nil && refused == nil {
-		err = d.translate(ctx, err)
-	}
 	if err != nil {
 		return fmt.Errorf("reading the revisions of everything at %d: %w", revision, err)
 	}

@@ -31,27 +31,13 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 }
 
 func (d *Driver) readPart(ctx context.Context, revision int64, parts, part int, take func([]sqlstore.Row) error) error {
-	// However long it takes in all, it has to go on.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silence := time.AfterFunc(d.cfg.StatementTimeout, func() { cancel(errSilent) })
-	defer silence.Stop()
-	var refused error // by take
-	err := d.whole(ctx, revision, func(tx pgx.Tx, head int64) error {
+	return d.whole(ctx, revision, func(ctx context.Context, tx pgx.Tx, head int64, taken func(error) error) error {
 		rows, err := tx.Query(ctx, qWhole, revision, head, parts, part)
 		if err != nil {
 			return err
 		}
-		return handOut(rows, func(piece []sqlstore.Row) error {
-			refused = take(piece)
-			silence.Reset(d.cfg.StatementTimeout)
-			return refused
-		})
+		return handOut(rows, func(piece []sqlstore.Row) error { return taken(take(piece)) })
 	})
-	if err == nil || refused != nil {
-		return refused
-	}
-	return d.translate(ctx, err)
 }
 
 // handOut hands out rows of wholeColumns, in pieces.
@@ -81,10 +67,22 @@ func handOut(rows pgx.Rows, take func([]sqlstore.Row) error) error {
 	return p.Flush()
 }
 
-// whole begins a transaction that reads pages in their order, if a revision can be read in it.
-func (d *Driver) whole(ctx context.Context, revision int64, read func(tx pgx.Tx, head int64) error) error {
+// whole calls read in a transaction that reads pages in their order, if a revision can be read in it. It may take long in all, but
+// fails once the database is silent for StatementTimeout: read passes the result of the caller's take for each piece to taken,
+// and ends with an error of it.
+func (d *Driver) whole(ctx context.Context, revision int64, read func(ctx context.Context, tx pgx.Tx, head int64, taken func(error) error) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(d.cfg.StatementTimeout, func() { cancel(errSilent) })
+	defer silence.Stop()
+	var refused error
+	taken := func(err error) error {
+		refused = err
+		silence.Reset(d.cfg.StatementTimeout)
+		return err
+	}
 	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
 		var b sqlstore.Bounds
 		batch := &pgx.Batch{}
 		d.queueSettings(batch)
@@ -97,6 +95,10 @@ func (d *Driver) whole(ctx context.Context, revision int64, read func(tx pgx.Tx,
 		if err := b.Check(revision); err != nil {
 			return err
 		}
-		return read(tx, b.Head)
+		return read(ctx, tx, b.Head, taken)
 	})
+	if err == nil || refused != nil {
+		return refused
+	}
+	return d.translate(ctx, err)
 }
