@@ -81,12 +81,12 @@ func (s *Server) reopen(ctx context.Context) error {
 	}
 }
 
-// work returns the loops that start when the cluster's own objects exist.
-func (s *Server) work() []Loop {
+// work returns the loops that start when the cluster's own objects exist, after the revision at which the server started.
+func (s *Server) work(from int64) []Loop {
 	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.remote.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}, {Name: "revoked rights", Run: s.revoked.Run}}
 	host := controllers.Host{
 		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Follow: s.Custom.Follow, Definitions: s.Custom.Reader(), Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Metrics: s.controllers, Aggregator: s.aggregated, Remote: s.remote,
-		Start: s.cacheFile.loaded.Load().Revision, AnyNamespace: s.anyNamespace(), Release: s.cfg.Release,
+		Start: from, AnyNamespace: s.anyNamespace(), Release: s.cfg.Release,
 	}
 	for _, c := range controllers.Loops(host, s.cfg.Controllers) {
 		list = append(list, Loop{Name: c.Name, Run: c.Run, leads: !c.EachServer})

@@ -71,7 +71,7 @@ func TestLoops(t *testing.T) {
 		"rootca (on one server)", "accounttokens (on one server)", "garbagecollector (on one server)", "resourcequotas (on one server)", "ttlafterfinished (on one server)", "csrcleaner (on one server)", "podgc (on one server)",
 		"pvprotection (on one server)", "pvcprotection (on one server)", "storageversiongc (on one server)", "servicecidrs (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
 	}
-	if d := cmp.Diff(want, describe(s.work())); d != "" {
+	if d := cmp.Diff(want, describe(s.work(0))); d != "" {
 		t.Error(d)
 	}
 	s.cfg.Store = sqlstore.New(storetest.NewShared().Open(), sqlstore.Config{Sealer: sqlstore.NoEncryption{}})
@@ -79,7 +79,7 @@ func TestLoops(t *testing.T) {
 		t.Error(d)
 	}
 	none := unstarted(t, controllers.Config{Runs: func(string) bool { return false }})
-	if d := cmp.Diff([]string{"own objects", "aggregated documents", "discovery", "documents", "revoked rights"}, describe(none.work())); d != "" {
+	if d := cmp.Diff([]string{"own objects", "aggregated documents", "discovery", "documents", "revoked rights"}, describe(none.work(0))); d != "" {
 		t.Error(d)
 	}
 }

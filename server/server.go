@@ -233,7 +233,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return errors.Join(fmt.Errorf("writing the cluster's own objects: %w", err), group.Wait())
 	}
 	s.begin(stageLooping)
-	s.start(loops, group, s.work())
+	s.start(loops, group, s.work(from))
 	s.begin(stageServing)
 	select {
 	case <-ctx.Done():
