@@ -104,7 +104,8 @@ func scanErr(t *testing.T, d sqlstore.Driver, revision int64) error {
 	return err
 }
 
-// largePast packs and deletes all of an object whose values are large: one pass leaves nothing.
+// largePast packs and deletes all of an object whose values are large: one pass leaves nothing. SQLite keeps such rows as they are until
+// their history ends.
 func largePast(t *testing.T, db Database) {
 	d := db.Open(t)
 	k := pod("large")
@@ -121,7 +122,7 @@ func largePast(t *testing.T, db Database) {
 		if rows := olderAll(t, d, revision, 4); len(rows) != 9 && floor == 0 || len(rows) != 0 && floor != 0 {
 			t.Fatalf("%d rows are kept from %d on", len(rows), floor)
 		}
-		if s, err := d.Stats(t.Context()); err != nil || s.Driver != "memory" && s.HistoryRows != 0 {
+		if s, err := d.Stats(t.Context()); err != nil || (s.Driver == "postgres" || floor != 0) && s.HistoryRows != 0 {
 			t.Fatalf("%d rows are not packed, %v", s.HistoryRows, err)
 		}
 	}
