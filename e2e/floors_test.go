@@ -12,7 +12,7 @@ import (
 var floors = [][]string{
 	{"fair", "removed", "schema/merging", "wire"},
 	{"release"},
-	{"audit", "datadir", "direct", "expr", "gates", "h1stream", "h2", "heap", "history", "permits", "ratelog", "contention", "election", "relay", "tracing", "webhook"},
+	{"audit", "datadir", "direct", "expr", "gates", "h1stream", "h2", "heap", "history", "metrics/scrape", "permits", "ratelog", "contention", "election", "relay", "tracing", "webhook"},
 	{"egress", "health", "request"},
 	{"kinds", "kinds/rules", "status"},
 	{"admission", "kinds/columns", "schema", "integrity"},

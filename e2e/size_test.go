@@ -15,7 +15,7 @@ import (
 // mostBytes bounds the stripped binary on amd64, as tests build it: without the profile, which adds
 // 0.4 MB. A change that needs more raises it here, and docs/performance.md gives the gain.
 // docs/design/size.md describes the causes of the size, and the measures against it.
-const mostBytes = 62_900_000
+const mostBytes = 63_100_000
 
 // TestBinarySize holds the binary to its size, and to what makes the difference of a ninth: the linker
 // keeps exported methods without callers as soon as anything that is linked looks methods up by name.
