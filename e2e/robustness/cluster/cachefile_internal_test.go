@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestCachedResources: the resources of a cache file are those of its blocks, if there is a key for it. What is no such file is an error.
+// TestCachedResources: the resources of a cache file are those of its blocks, if there is a key for it. A file that is no cache file is an error.
 func TestCachedResources(t *testing.T) {
 	t.Parallel()
 	key, name := [32]byte{1, 2, 3}, strings.Repeat("a", 32)

@@ -27,7 +27,7 @@ type Queue[K, T comparable] struct {
 	due, urgent fair.Queue[T, *entry[K]]
 	workers     int
 	listing     bool
-	listsOld    bool // what is listed has not changed since the server started
+	listsOld    bool // the listed objects have not changed since the server started
 }
 
 // Result determines when a key is reconciled again without a change, and its pause despite changes.
