@@ -58,3 +58,19 @@ func release(p *Item) {
 	p.Namespace, p.Name = "", ""
 	pivots.Put(p)
 }
+
+// neighbor returns the item of a key, or else one next to its place, if that is in the same namespace; nil: there is none.
+func neighbor(all *items, namespace, name string) (near *Item) {
+	p := pivot(namespace, name)
+	defer release(p)
+	look := func(it *Item) bool {
+		if it.Namespace == namespace {
+			near = it
+		}
+		return false
+	}
+	if all.Ascend(p, look); near == nil {
+		all.Descend(p, look)
+	}
+	return near
+}

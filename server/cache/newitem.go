@@ -58,17 +58,21 @@ func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	at := new(storageInfo)
 	at.init()
 	at.storage.Store(storage)
-	return bareItem(row, at)
+	return bareItem(row, at, sharedName(row.Key.Namespace))
 }
 
 // Internal reports whether the rows of this storage key are the server's own and not API objects.
 func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
 
-// bareItem makes an item with the row's bytes unchanged.
-func bareItem(row *sqlstore.Row, at *storageInfo) *Item {
-	// The key's strings may be parts of a whole request body. Few namespaces hold many objects, so items share their names.
+// sharedName returns the name of a namespace for items. Few namespaces hold many objects, so items share their names. It may wait for
+// the end of a garbage collection.
+func sharedName(namespace string) string { return unique.Make(namespace).Value() }
+
+// bareItem makes an item with the row's bytes unchanged, and with its namespace, which is a text of its own: the key's strings may be
+// parts of a whole request body.
+func bareItem(row *sqlstore.Row, at *storageInfo, namespace string) *Item {
 	it := &Item{
-		Namespace: unique.Make(row.Key.Namespace).Value(),
+		Namespace: namespace,
 		Name:      strings.Clone(row.Key.Name),
 		Revision:  row.Revision,
 	}

@@ -103,7 +103,7 @@ func (p *postings) set(t term, it *Item) {
 	defer releaseTerm(pivot)
 	e, ok := p.terms.GetHint(entries{term: pivot}, &hint)
 	if !ok {
-		e.term = t.clone()
+		e.term = &term{p.keyOf(pivot), strings.Clone(t.value)}
 	}
 	switch {
 	case e.more != nil:
@@ -115,6 +115,25 @@ func (p *postings) set(t term, it *Item) {
 		e = p.entriesOf(e.term, []*Item{e.only, it})
 	}
 	p.terms.SetHint(e, &hint)
+}
+
+// keyOf returns the key of a term that is not in the index, which shares it with a term next to it. Unlike clone it does not wait for a
+// garbage collection, for which readers and all writers would wait, too.
+func (p *postings) keyOf(t *term) string {
+	key := ""
+	look := func(e entries) bool {
+		if e.term.key == t.key {
+			key = e.term.key
+		}
+		return false
+	}
+	if p.terms.Ascend(entries{term: t}, look); key == "" {
+		p.terms.Descend(entries{term: t}, look)
+	}
+	if key == "" {
+		key = strings.Clone(t.key)
+	}
+	return key
 }
 
 // remove removes the item with the key of it from a term.

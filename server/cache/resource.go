@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,8 @@ type resource struct {
 	core     *core
 	internal bool
 	dropped  atomic.Bool // the cache no longer has it, and nothing changes in it any more
+
+	namespace string // of the last change; guarded by mu
 
 	published atomic.Pointer[state] // the current state; nil if no reader has needed it since the last change
 	wantIndex atomic.Bool           // labels are indexed, or about to be
@@ -242,17 +245,34 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) (start bool) {
 func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
 	pending, _ := ch.Aux.(*Pending)
 	if ch.Aux != nil && !s.internal && ch.Unopened == nil && ch.Damaged == nil { // this process has encoded it
-		if it = bareItem(&ch.Row, &s.storageInfo); !pending.complete(it) {
+		if it = bareItem(&ch.Row, &s.storageInfo, s.namespaceOf(&ch.Key)); !pending.complete(it) {
 			it.splice(nil, ch.Value)
 		}
 	} else {
-		it = s.read(&ch.Row, nil)
+		it = s.readIn(&ch.Row, nil, s.namespaceOf(&ch.Key))
 	}
 	s.plain.Grow(it.Size())
 	if pending != nil {
 		pending.Item = it
 	}
 	return it
+}
+
+// namespaceOf returns the namespace for an item of a change, which shares it with another item. All writers wait for the caller, so it
+// must not wait for a garbage collection, as sharedName may. The caller holds mu.
+func (s *resource) namespaceOf(key *sqlstore.Key) string {
+	if s.namespace == key.Namespace {
+		return s.namespace
+	}
+	s.trees.RLock()
+	near := neighbor(s.items, key.Namespace, key.Name)
+	s.trees.RUnlock()
+	if near != nil {
+		s.namespace = near.Namespace
+	} else {
+		s.namespace = strings.Clone(key.Namespace)
+	}
+	return s.namespace
 }
 
 // take enters the item of a change, and completes its event.
@@ -310,7 +330,12 @@ func (s *resource) resource() *kinds.Resource {
 
 // read makes an item of a row of the table.
 func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
-	it := bareItem(row, &s.storageInfo)
+	return s.readIn(row, room, sharedName(row.Key.Namespace))
+}
+
+// readIn is read with the item's namespace.
+func (s *resource) readIn(row *sqlstore.Row, room []byte, namespace string) *Item {
+	it := bareItem(row, &s.storageInfo, namespace)
 	switch {
 	case !s.internal:
 		it.scanUntrusted(s.core.json, s.resource(), row, room)
