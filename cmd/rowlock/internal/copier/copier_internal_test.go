@@ -10,6 +10,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 const evilText = "\x1b]0;x\x07\u009b\u202e"
@@ -42,6 +43,34 @@ func TestCopyTableIsShort(t *testing.T) {
 	a.table(&b)
 	if text := b.String(); strings.Count(text, "clusterroles") != 1 || !strings.Contains(text, "(20 objects)\tits own") || strings.Count(text, "failed\tpods") != 20 || !strings.Contains(text, "alone\tits own") {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestCopyRefusesDamage: a row whose checksum does not match may be valid JSON with other content. It ends the copy, like a value
+// that is not JSON.
+func TestCopyRefusesDamage(t *testing.T) {
+	key := sqlstore.Key{Resource: "configmaps", Namespace: "shop", Name: "prices"}
+	for name, row := range map[string]sqlstore.Row{
+		"its checksum differs": {Key: key, Value: []byte(`{"data":{"price":"9"}}`), Damaged: sqlstore.ChecksumError(1, 2)},
+		"it is not JSON":       {Key: key, Value: []byte(`{"data":`)},
+		"it is right":          {Key: key, Value: []byte(`{"data":{"price":"1"}}`)},
+	} {
+		spool, err := remote.NewSpool(t.TempDir(), 1<<20, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &rowReader{spool: spool, picks: func(string) bool { return true }, open: func(*sqlstore.Row) error { return nil }, progress: func(int64) {}}
+		err = r.page([]sqlstore.Row{row})
+		if name == "it is right" {
+			if err != nil || r.objects != 1 {
+				t.Errorf("%s: %d objects, %v", name, r.objects, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), "configmaps/shop/prices is damaged") || r.objects != 0 {
+			t.Errorf("%s: %d objects, %v", name, r.objects, err)
+		}
+		if err := spool.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -126,10 +126,12 @@ func (r *rowReader) page(rows []sqlstore.Row) error {
 		if strings.HasPrefix(row.Key.Resource, "~") || !r.picks(row.Key.Resource) { // "~": a taken address or port, which follows from its object
 			continue
 		}
-		if err := r.open(row); err != nil {
-			return err
+		if row.Damaged == nil { // else any of its bytes may be wrong
+			if err := r.open(row); err != nil {
+				return err
+			}
 		}
-		if !json.Valid(row.Value) {
+		if row.Damaged != nil || !json.Valid(row.Value) {
 			return fmt.Errorf("%s is damaged: `rowlock store verify` and `rowlock store repair` help", row.Key)
 		}
 		if row.Key.Resource != r.resource {
