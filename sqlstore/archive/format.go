@@ -63,6 +63,7 @@ type line struct {
 }
 
 func encode(row sqlstore.Row) ([]byte, error) {
+	row = Restorable(row)
 	l := line{
 		Resource: row.Key.Resource, Namespace: row.Key.Namespace, Name: row.Key.Name, Revision: row.Revision,
 		Created: row.Created, Superseded: row.Superseded, Deleted: row.Deleted, WrittenAt: row.WrittenAt,

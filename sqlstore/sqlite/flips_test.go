@@ -343,7 +343,7 @@ func damagedBy(t *testing.T, d *sqlite.Driver) map[string][]int64 {
 	return found
 }
 
-// TestDamagedPast: states of the past are checked as well, and neither packing nor a backup vouches for them.
+// TestDamagedPast: states of the past are checked as well, and packing does not vouch for them.
 func TestDamagedPast(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db")}
 	d := f.Open(t).(*sqlite.Driver)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
 // names are the newest files of a folder, by their names alone.
@@ -120,7 +121,7 @@ func (s *session) agrees(ctx context.Context, r resumed, b sqlstore.Bounds) erro
 		return s.gap(at, b.Head, "the database no longer has the last commit of the backup: it was away for longer than they are kept")
 	case err != nil:
 		return fmt.Errorf("reading the database: %w", err)
-	case len(log) == 0 || !sameCommit(&log[0], r.last):
+	case len(log) == 0 || !sameCommit(archive.Restorable(log[0].Row), &r.last.Row):
 		return s.gap(at, b.Head, "the database has another commit at the last revision of the backup: it was restored to an earlier state")
 	}
 	return nil
@@ -136,6 +137,6 @@ func (s *session) rowOf(ctx context.Context, c *sqlstore.Change) ([]sqlstore.Cha
 	return []sqlstore.Change{{Row: row}}, err
 }
 
-func sameCommit(a, b *sqlstore.Change) bool {
+func sameCommit(a sqlstore.Row, b *sqlstore.Row) bool {
 	return a.Key == b.Key && a.Revision == b.Revision && a.Created == b.Created && a.Deleted == b.Deleted && a.WrittenAt.UnixMicro() == b.WrittenAt.UnixMicro()
 }

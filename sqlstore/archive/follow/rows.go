@@ -13,7 +13,11 @@ import (
 const (
 	flagDeleted = 1 << iota
 	flagExpires
+	flagDamaged
 )
+
+// errDamagedRow is the damage of rows that were damaged when the follower read them.
+var errDamagedRow = &sqlstore.DamageError{Reason: "it was damaged when it was backed up"}
 
 // appendRow writes a row behind its length. Its revision follows from its place.
 func appendRow(b []byte, c *sqlstore.Change) []byte {
@@ -23,6 +27,9 @@ func appendRow(b []byte, c *sqlstore.Change) []byte {
 	}
 	if !c.ExpiresAt.IsZero() {
 		flags |= flagExpires
+	}
+	if c.Damaged != nil {
+		flags |= flagDamaged
 	}
 	var head [64]byte
 	h := append(head[:0], flags)
@@ -112,7 +119,10 @@ func (r *rowReader) next() (c sqlstore.Change, err error) {
 	if c.Deleted {
 		c.Superseded = c.Revision
 	}
-	if r.bad || body.bad || c.Key.Resource == "" || c.Key.Name == "" || c.Created <= 0 || c.Created > c.Revision || c.PrevRevision >= c.Revision || flags > flagDeleted|flagExpires {
+	if flags&flagDamaged != 0 { // restoring it does not repair it
+		c.Damaged = errDamagedRow
+	}
+	if r.bad || body.bad || c.Key.Resource == "" || c.Key.Name == "" || c.Created <= 0 || c.Created > c.Revision || c.PrevRevision >= c.Revision || flags > flagDeleted|flagExpires|flagDamaged {
 		return c, fmt.Errorf("%w: the record of revision %d is invalid", ErrDamaged, r.revision)
 	}
 	r.revision++

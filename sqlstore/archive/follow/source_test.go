@@ -29,7 +29,10 @@ type origin struct {
 }
 
 func newOrigin(t testing.TB) *origin {
-	d := memory.New(memory.Config{}).Open()
+	return newOriginOn(t, memory.New(memory.Config{}).Open())
+}
+
+func newOriginOn(t testing.TB, d sqlstore.Driver) *origin {
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)

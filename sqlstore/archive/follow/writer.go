@@ -60,6 +60,11 @@ func (w *writer) add(c *sqlstore.Change) error {
 	if want := w.next + int64(w.head.count); c.Revision != want {
 		return fmt.Errorf("the database gave revision %d where %d belongs", c.Revision, want)
 	}
+	if c.Damaged != nil {
+		fixed := *c
+		fixed.Row = archive.Restorable(c.Row)
+		c = &fixed
+	}
 	if at := c.WrittenAt.UnixMicro(); w.head.count == 0 || at < w.head.earliest {
 		w.head.earliest = at
 	}
