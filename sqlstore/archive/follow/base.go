@@ -139,7 +139,6 @@ func (s *session) takeBase(ctx context.Context, run int, hurry bool) error {
 // prune deletes files that no restore within Keep needs: all that come before the newest
 // base that is older than that. There is always a base, and all that follows it.
 func (s *session) prune() error {
-	now := s.clock.now()
 	entries, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
 		return err
@@ -161,7 +160,7 @@ func (s *session) prune() error {
 	var keep *file // the base that everything is kept from
 	for i := len(bases) - 1; i >= 0 && keep == nil; i-- {
 		one := readBase(s.cfg.Dir, bases[i].name, bases[i].run, bases[i].revision)
-		if one.Problem == "" && now.Sub(one.Taken) >= s.cfg.Keep {
+		if one.Problem == "" && s.clock.age(one.Taken) >= s.cfg.Keep {
 			keep = &bases[i]
 		}
 	}
@@ -200,8 +199,27 @@ func (s *session) prune() error {
 // steady is a wall clock that continues at its own pace when it is set ahead: deletion because of a clock
 // cannot be undone.
 type steady struct {
-	wall  time.Time // at the first look, without a monotonic reading
-	first time.Time
+	wall   time.Time // at the first look, without a monotonic reading
+	first  time.Time
+	until  time.Time     // the last time in the folder before this follower,
+	paused time.Duration // and how long ago that was when it began
+}
+
+// begin sets the last time in the folder. The time from then on does not count toward the age of what is there: either no follower
+// ran, or the clock is ahead.
+func (c *steady) begin(until time.Time) {
+	if c.first.IsZero() {
+		c.until, c.paused = until, max(0, c.now().Sub(until))
+	}
+}
+
+// age returns how long ago a base was taken.
+func (c *steady) age(taken time.Time) time.Duration {
+	age := c.now().Sub(taken)
+	if !taken.After(c.until) {
+		age -= c.paused
+	}
+	return age
 }
 
 func (c *steady) now() time.Time {

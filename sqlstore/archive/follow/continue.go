@@ -57,6 +57,9 @@ func (s *session) continues(ctx context.Context) error {
 			return nil
 		}
 		r, err := s.w.resume(filepath.Join(s.cfg.Dir, n.segment))
+		if r.at > 0 {
+			s.clock.begin(micros(r.at))
+		}
 		if errors.Is(err, ErrDamaged) {
 			s.tally.fail(err)
 			s.newRun(n.run+1, b.Head, err.Error(), r.next-1)

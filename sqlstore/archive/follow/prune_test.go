@@ -3,6 +3,7 @@ package follow
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,6 +70,50 @@ func TestPruneByClock(t *testing.T) {
 		t.Errorf("%v were %v", after, before)
 	}
 	o.same(dir, Target{}, o.head())
+}
+
+// TestPruneAfterAPause: time without a follower does not count toward Keep, as a clock that is ahead when a follower begins looks
+// the same. What is older goes when a new base is old enough.
+func TestPruneAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrigin(t)
+		cfg := Config{Dir: filepath.Join(t.TempDir(), "backup"), Keep: time.Minute, BaseEvery: 5 * time.Second, Every: 50 * time.Millisecond}
+		bases := func() (names []string) {
+			t.Helper()
+			files, err := filepath.Glob(filepath.Join(cfg.Dir, basePrefix+"*"+baseSuffix))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				names = append(names, filepath.Base(f))
+			}
+			return names
+		}
+		run := func(d time.Duration) {
+			t.Helper()
+			r := o.follow(cfg)
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+				o.write(1)
+			}
+			o.has(r)
+			r.end()
+		}
+		run(20 * time.Second)
+		before := bases()
+		if len(before) < 3 {
+			t.Fatalf("the bases are %q", before)
+		}
+		time.Sleep(1000 * time.Hour)
+		run(30 * time.Second)
+		if now := bases(); !slices.Equal(now[:min(len(before), len(now))], before) || len(now) <= len(before) {
+			t.Fatalf("after 30 seconds the bases are %q, and were %q", now, before)
+		}
+		time.Sleep(1000 * time.Hour)
+		run(2 * time.Minute)
+		if now := bases(); slices.Contains(before, now[0]) || len(now) < 8 {
+			t.Errorf("in the end the bases are %q, and were %q", now, before)
+		}
+	})
 }
 
 // TestListSays: the list has the content of a folder, and its faults.

@@ -22,6 +22,7 @@ type resumed struct {
 	last   *sqlstore.Change // the newest row in it, if it has any
 	cut    int64            // bytes of a frame that was not whole
 	end    int64            // where the last write to it began, as far as that is whole
+	at     int64            // time of the last frame, or of the beginning
 }
 
 // resume makes the writer continue at the end of the folder. It cuts off the incomplete frame of a killed
@@ -98,11 +99,14 @@ func readEnd(path string) (r resumed, err error) {
 	}
 	defer unpack.close()
 	in, err := newSegmentReader(filepath.Base(path), f)
+	if err == nil {
+		r.at = in.header.Began.UnixMicro()
+	}
 	for frames := 0; err == nil; frames++ {
 		r.header, r.next, r.sum, r.ended, r.size = in.header, in.next, in.sum, in.ended, in.offset
 		var one frame
 		if one, err = in.read(); err == nil {
-			if frames > 0 { // the first frame is written with the head
+			if r.at = one.at; frames > 0 { // the first frame is written with the head
 				r.end = one.offset
 			}
 			err = unpack.rows(&one, func(c *sqlstore.Change) error {
