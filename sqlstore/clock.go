@@ -8,11 +8,12 @@ import "time"
 
 // horizon finds the revision up to which history is older than the retention. The age of rows that were written
 // while it runs is measured by elapsed time; that of older rows by their time of writing and the wall clock at the
-// start. A row from a time when the clock was set back looks older than it is: it counts as written after the rows before
-// it.
+// start, or an earlier time if that clock may be ahead (limit). A row from a time when the clock was set back looks
+// older than it is: it counts as written after the rows before it.
 type horizon struct {
 	retention time.Duration
 	wall      time.Time     // at the start
+	now       time.Time     // at the start, for the ages of earlier rows; not after wall
 	start     time.Duration // by elapsed time
 	head      int64         // at the start
 	samples   []headSample  // heads since, oldest first
@@ -25,12 +26,20 @@ type headSample struct {
 }
 
 func newHorizon(retention time.Duration, wall time.Time, elapsed time.Duration, head int64) *horizon {
-	return &horizon{retention: retention, wall: wall, start: elapsed, head: head}
+	return &horizon{retention: retention, wall: wall, now: wall, start: elapsed, head: head}
+}
+
+// limit makes the ages of rows from before the start refer to t, if that is earlier than the clock at the start by more
+// than inStep.
+func (h *horizon) limit(t time.Time) {
+	if t = t.Add(inStep); t.Before(h.now) {
+		h.now = t
+	}
 }
 
 // before returns the latest time of writing of old history that may be deleted.
 func (h *horizon) before(elapsed time.Duration) time.Time {
-	return h.wall.Add(elapsed - h.start - h.retention)
+	return h.now.Add(elapsed - h.start - h.retention)
 }
 
 // reach takes the present head and the newest revision written by before, and returns the revision to compact to.

@@ -12,7 +12,11 @@ type horizons map[time.Duration]*horizon
 func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (int64, error) {
 	wall, elapsed := c.cfg.Clock(), c.cfg.Elapsed() // in this order: time between them lets history live longer
 	if c.horizons[d] == nil {
-		c.horizons[d] = newHorizon(d, wall, elapsed, head)
+		h := newHorizon(d, wall, elapsed, head)
+		if err := c.limitAge(ctx, h, elapsed); err != nil {
+			return 0, err
+		}
+		c.horizons[d] = h
 	}
 	h := c.horizons[d]
 	old, newest, err := c.driver.Aged(ctx, h.newest, h.before(elapsed), h.wall)
@@ -21,6 +25,19 @@ func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (in
 	}
 	h.newest = newest
 	return h.reach(elapsed, head, old), nil
+}
+
+// limitAge makes h measure ages up to the newest write before this server started, and by how long it has run since. The time
+// between the two does not count: either no server ran, or the clock is ahead.
+func (c *compaction) limitAge(ctx context.Context, h *horizon, elapsed time.Duration) error {
+	if c.start.revision == 0 {
+		return nil
+	}
+	at, ok, err := c.driver.Since(ctx, c.start.revision)
+	if ok {
+		h.limit(at.Add(elapsed - c.start.elapsed))
+	}
+	return err
 }
 
 // floorsNow returns the present floors of the retention.

@@ -137,6 +137,7 @@ type Store struct {
 	driver  Driver
 	cfg     Config
 	running atomic.Bool
+	start   runStart
 	ended   atomic.Bool // Run has returned: no more writes are accepted
 	applied atomic.Int64
 	head    atomic.Int64 // newest revision known here
@@ -159,6 +160,12 @@ type Store struct {
 	slow      slowKeys
 	readSlots chan struct{} // places of openAll for readers
 	feedSlots chan struct{} // the same for the feed
+}
+
+// runStart is the moment at which Run was called.
+type runStart struct {
+	elapsed  time.Duration
+	revision int64 // the newest one that the sink had
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
@@ -187,6 +194,7 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	}
 	s.ended.Store(false)
 	defer s.running.Store(false)
+	s.start = runStart{s.cfg.Elapsed(), from}
 	s.applied.Store(from)
 	s.head.Store(max(from, s.head.Load()))
 	s.heads.mu.Lock()

@@ -19,6 +19,7 @@ type clocks struct {
 	elapsed time.Duration
 	rounds  atomic.Int64 // of the compactor
 	sweeps  atomic.Int64
+	follows atomic.Bool // the server does not lead
 }
 
 func (c *clocks) now() time.Time {
@@ -54,16 +55,16 @@ func (c *clocks) round(t testing.TB) {
 	waitFor(t, "the sweeper to look", func() bool { return c.sweeps.Load() >= sweeps+2 })
 }
 
-// swept counts the rounds of the sweeper, which reports nothing if it has nothing to do. It leads forever: a
+// swept counts the rounds of the sweeper, which reports nothing if it has nothing to do. Once it leads, it leads forever: a
 // new leader, such as one after a lead that a slow machine did not renew, has not seen how time passed, and
 // relies on the wall clock again.
 type swept struct {
 	sqlstore.Driver
-	sweeps *atomic.Int64
+	clocks *clocks
 }
 
-func (swept) Lead(context.Context, string) (<-chan struct{}, func(), bool, error) {
-	return nil, func() {}, true, nil
+func (s swept) Lead(context.Context, string) (<-chan struct{}, func(), bool, error) {
+	return nil, func() {}, !s.clocks.follows.Load(), nil
 }
 
 // Trim and Apply work without a lead, of which the driver knows nothing.
@@ -80,7 +81,7 @@ func (s swept) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) (
 }
 
 func (s swept) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {
-	defer s.sweeps.Add(1)
+	defer s.clocks.sweeps.Add(1)
 	return s.Driver.Expired(ctx, now, limit)
 }
 
@@ -101,11 +102,16 @@ func (c counter) Refused(string, sqlstore.Kind)                        {}
 func timed(t testing.TB, d sqlstore.Driver) (*server, *clocks) {
 	t.Helper()
 	c := &clocks{wall: start}
-	s := serve(t, swept{d, &c.sweeps}, sqlstore.Config{
+	return timedBy(t, d, c), c
+}
+
+// timedBy is timed with given clocks.
+func timedBy(t testing.TB, d sqlstore.Driver, c *clocks) *server {
+	t.Helper()
+	return serve(t, swept{d, c}, sqlstore.Config{
 		Retention: time.Minute, CompactEvery: 2 * time.Millisecond, ExpireEvery: 2 * time.Millisecond,
 		Clock: c.now, Elapsed: c.since, Observer: counter{rounds: &c.rounds},
 	})
-	return s, c
 }
 
 var clockTests = map[string]func(*testing.T, Database){
@@ -219,6 +225,45 @@ var clockTests = map[string]func(*testing.T, Database){
 		if r, err := d.RevisionAt(t.Context(), start.Add(35*time.Second)); r != 4 || err != nil {
 			t.Errorf("the revision after 35s is %d, %v, want 4", r, err)
 		}
+	},
+	"history is kept for its time by a server that starts with its clock ahead": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		must(t, d, create(pod("a"), "0"))
+		applyAt(t, d, start, update(pod("a"), 1, "1"))
+		c := &clocks{wall: start.Add(30 * 24 * time.Hour)}
+		s := timedBy(t, d, c)
+		kept := func() {
+			t.Helper()
+			c.round(t)
+			if row, err := s.Read(t.Context(), pod("a"), 1); s.Floor() != 0 || err != nil || string(row.Value) != "0" {
+				t.Fatalf("after %v the floor is %d, and the past is %s, %v", c.since(), s.Floor(), row.Value, err)
+			}
+		}
+		kept()
+		write(t, s, create(pod("b"), "0").Ops[0])
+		c.pass(45 * time.Second)
+		kept()
+		c.pass(16 * time.Second)
+		waitFor(t, "the history from before the start to go", func() bool { return s.Floor() >= 2 })
+	},
+	"history is kept for its time by a server that begins to compact while its clock is ahead": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		must(t, d, create(pod("a"), "0"))
+		applyAt(t, d, start, update(pod("a"), 1, "1"))
+		c := &clocks{wall: start}
+		c.follows.Store(true)
+		s := timedBy(t, d, c)
+		c.pass(5 * time.Minute) // longer than the retention
+		r := write(t, s, update(pod("a"), 2, "2").Ops[0]).Revisions[0]
+		write(t, s, update(pod("a"), r, "3").Ops[0])
+		c.jump(30 * 24 * time.Hour)
+		c.follows.Store(false)
+		c.round(t)
+		if row, err := s.Read(t.Context(), pod("a"), r); err != nil || string(row.Value) != "2" {
+			t.Fatalf("the floor is %d, and the past is %s, %v", s.Floor(), row.Value, err)
+		}
+		c.pass(61 * time.Second)
+		waitFor(t, "the history to go", func() bool { return s.Floor() > r })
 	},
 	"an expiring object goes in time after a clock was set back and was right again": func(t *testing.T, db Database) {
 		d := db.Open(t)
