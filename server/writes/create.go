@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -182,6 +184,9 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 	if len(errs) == 0 && obj.GetName() != "" {
 		for _, msg := range path.IsValidPathSegmentName(obj.GetName()) {
 			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), msg))
+		}
+		if name := obj.GetName(); !utf8.ValidString(name) || strings.ContainsRune(name, 0) { // JSON or PostgreSQL cannot hold it
+			errs = append(errs, field.Invalid(metadataPath.Child("name"), name, "must be valid UTF-8 without NUL"))
 		}
 	}
 	return conclude(ctx, req, s, obj, nil, errs)
