@@ -29,7 +29,7 @@ func (d *Driver) pend(a *applier, marker string, out []sqlstore.Outcome) {
 // lockWriter takes the one writing connection; unlock gives it back. Its commits are durable.
 func (d *Driver) lockWriter() (w *conn, unlock func(), err error) { return d.lockWriterFor(false) }
 
-// lockWriterFor takes the writing connection for commits that may be relaxed.
+// lockWriterFor takes the writing connection. Commits that are relaxed do not wait for the disk.
 func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error) {
 	if !d.mu.TryLock() {
 		d.waiting.Add(1)
@@ -38,10 +38,7 @@ func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error)
 	}
 	if d.writer == nil {
 		err = sqlstore.ErrClosed
-	} else if d.relaxed != nil {
-		err = d.writer.setRelaxed(relaxed)
-	}
-	if err == nil {
+	} else if err = d.setRelaxed(relaxed); err == nil {
 		err = d.mend(d.writer)
 	}
 	if err != nil {

@@ -52,23 +52,6 @@ func (c *conn) pragma(p string) error {
 	return nil
 }
 
-// setRelaxed sets whether commits from here on leave the write-ahead log to a later sync, which
-// brings them to the disk in their order.
-func (c *conn) setRelaxed(relaxed bool) error {
-	if c.relaxed == relaxed {
-		return nil
-	}
-	level := "FULL"
-	if relaxed {
-		level = "NORMAL"
-	}
-	if err := c.pragma("synchronous(" + level + ")"); err != nil {
-		return err
-	}
-	c.relaxed = relaxed
-	return nil
-}
-
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {

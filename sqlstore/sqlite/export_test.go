@@ -217,6 +217,13 @@ func (d *Driver) SyncFileWith(sync func() error) {
 	d.syncDB = sync
 }
 
+// SyncLogWith has the log synced by the test after each piece of a large value.
+func (d *Driver) SyncLogWith(sync func() error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.syncWAL = sync
+}
+
 // Row returns the row of a revision, by a statement whose values are its reader's to keep.
 func (d *Driver) Row(ctx context.Context, revision int64) (row sqlstore.Row, err error) {
 	err = d.reader(ctx, func(c *conn) error {

@@ -22,7 +22,7 @@ import (
 //
 // Large values that older versions wrote into rows stay there.
 
-// pieceBytes is the size of a piece. Another write waits for one at most, and each costs a sync.
+// pieceBytes is the size of a piece. Another write waits for one at most, and not for its sync.
 const pieceBytes = 256 << 10
 
 // isLarge reports whether a value is stored in pieces.

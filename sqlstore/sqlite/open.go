@@ -95,6 +95,7 @@ type Driver struct {
 	logMu    sync.Mutex
 	logFile  *os.File              // the write-ahead log, to sync it; opened when it is needed
 	syncDB   func() error          // of file; another one in tests
+	syncWAL  func() error          // syncLog; another one in tests
 	doubtful atomic.Pointer[error] // why data that was copied into the file may be missing
 	seq      uint64                // of batches, for their markers
 	nonce    string
@@ -110,6 +111,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1), boot: bootID(), staging: newStaging()}
+	d.syncWAL = d.syncLog
 	if !cfg.Unsynced {
 		d.relax(cfg.Relaxed, d.syncLog)
 	}

@@ -15,12 +15,17 @@ import (
 // writing runs a transaction of upkeep: while the checkpointer rests, and briefly, as writers wait.
 // held is for how long they did.
 func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time.Duration, err error) {
+	return d.writingFor(ctx, false, fn)
+}
+
+// writingFor is writing. The commit of a relaxed transaction does not wait for the disk.
+func (d *Driver) writingFor(ctx context.Context, relaxed bool, fn func(w *conn) error) (held time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	d.trimming.Lock()
 	defer d.trimming.Unlock()
-	w, unlock, err := d.lockWriter()
+	w, unlock, err := d.lockWriterFor(relaxed)
 	if err != nil {
 		return 0, err
 	}

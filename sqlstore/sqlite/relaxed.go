@@ -49,6 +49,23 @@ func (d *Driver) relax(resources []string, sync func() error) {
 	})
 }
 
+// setRelaxed sets whether commits of the writer from here on leave the write-ahead log to a later sync, which
+// brings them to the disk in their order.
+func (d *Driver) setRelaxed(relaxed bool) error {
+	if d.cfg.Unsynced || d.writer.relaxed == relaxed {
+		return nil
+	}
+	level := d.synchronous()
+	if relaxed {
+		level = "synchronous(NORMAL)"
+	}
+	if err := d.writer.pragma(level); err != nil {
+		return err
+	}
+	d.writer.relaxed = relaxed
+	return nil
+}
+
 // reserve makes a durable commit reserve revisions if few are left, and refuses a relaxed one that would
 // exceed them. It returns up to which revision they are reserved once it is committed.
 func (d *Driver) reserve(w *conn, revision int64, relaxed bool) (int64, error) {
@@ -163,7 +180,7 @@ func (d *Driver) unreserve() error {
 	if err := d.mend(d.writer); err != nil {
 		return err
 	}
-	if err := d.writer.setRelaxed(false); err != nil {
+	if err := d.setRelaxed(false); err != nil {
 		return err
 	}
 	if err := d.syncLog(); err != nil && !errors.Is(err, os.ErrNotExist) {

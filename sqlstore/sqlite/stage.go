@@ -183,13 +183,14 @@ func (d *Driver) hasRoom(w *conn, rest int) (bool, error) {
 // stage writes a value that no row has yet, a piece in each transaction, as long as wanted returns true. With an error it returns
 // the id of what it has written, or 0. Staging, trimming and copying of the log take the same mutex in turn, so at most one of them
 // delays a batch; if there are batches, or other processes, which have to find the file unlocked, they have as much time after each
-// piece.
+// piece. No piece needs to be on the disk before the row, whose commit syncs all of the log. So each is synced after its
+// transaction, when no batch waits for it, and little is left for that commit.
 func (d *Driver) stage(ctx context.Context, value []byte, wanted func(w *conn) (bool, error)) (id int64, err error) {
 	var batches uint64
 	for n := int64(0); len(value) > 0; n++ {
 		piece := value[:min(len(value), pieceBytes)]
 		begun, shared := id, false
-		held, err := d.writing(ctx, func(w *conn) (err error) {
+		held, err := d.writingFor(ctx, true, func(w *conn) (err error) {
 			ok, err := wanted(w)
 			if err == nil && ok {
 				ok, err = d.hasRoom(w, len(value))
@@ -214,7 +215,11 @@ func (d *Driver) stage(ctx context.Context, value []byte, wanted func(w *conn) (
 			return id, err
 		}
 		id, value = begun, value[len(piece):]
-		if shared && len(value) > 0 && !sqlstore.Sleep(ctx, held) {
+		unlocked := time.Now()
+		if err := d.syncPieces(); err != nil {
+			return id, err
+		}
+		if shared && len(value) > 0 && !sqlstore.Sleep(ctx, held-time.Since(unlocked)) {
 			return id, ctx.Err()
 		}
 	}

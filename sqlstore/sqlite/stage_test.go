@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,72 @@ func comeBetweenPieces(t *testing.T, f file, d, other sqlstore.Driver) {
 		if time.Now().After(end) {
 			t.Fatalf("of %d pieces, %d were there when a batch began, and %d when %d had been committed", whole, begun, after, batches)
 		}
+	}
+}
+
+// TestPiecesAreSyncedWithoutLock: batches are committed while a piece is being synced. The commit of the row waits for the disk.
+func TestPiecesAreSyncedWithoutLock(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	d := f.Open(t).(*sqlite.Driver)
+	var syncs atomic.Int64
+	begun, end := make(chan struct{}), make(chan struct{})
+	d.SyncLogWith(func() error {
+		if syncs.Add(1) == 1 {
+			close(begun)
+			<-end
+		}
+		return nil
+	})
+	ops := []sqlstore.Op{{Verb: sqlstore.Create, Key: object, Value: storetest.LargeJSON(1, 4<<20)}}
+	staged := make(chan error, 1)
+	go func() { staged <- d.Stage(t.Context(), ops) }()
+	wait(t, "the first sync", begun)
+	small := make(chan error, 1)
+	go func() {
+		n, err := d.Synchronous()
+		if err == nil && n != 1 {
+			err = fmt.Errorf("the commit of a piece had the setting %d", n)
+		}
+		if _, e := d.Apply(t.Context(), []sqlstore.Txn{put("small", "{}")}, time.Now()); err == nil {
+			err = e
+		}
+		small <- err
+	}()
+	err := wait(t, "the batch", small)
+	close(end)
+	if e := wait(t, "the staging", staged); err != nil || e != nil {
+		t.Fatal(err, e)
+	}
+	if n := f.number(t, "SELECT count(*) FROM kv_pieces"); n < 16 || n != syncs.Load() {
+		t.Errorf("%d pieces were synced %d times", n, syncs.Load())
+	}
+	mustApply(t, d, sqlstore.Txn{Ops: ops})
+	d.Unstage(ops, true)
+	wantValue(t, d, ops[0].Value)
+	if n, err := d.Synchronous(); n != 2 || err != nil {
+		t.Errorf("the commit of the row had the setting %d, %v", n, err)
+	}
+}
+
+// wait receives from a channel.
+func wait[T any](t *testing.T, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Errorf("%s is still awaited", what)
+	}
+	return v
+}
+
+// TestUnsyncedPieces: where the system writes at its own time, nothing syncs pieces.
+func TestUnsyncedPieces(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{Unsynced: true}}
+	d := f.Open(t).(*sqlite.Driver)
+	d.SyncLogWith(func() error { return errors.New("it was synced") })
+	writeValue(t, d, true, sqlstore.Create, 0, storetest.LargeJSON(1, 2<<20))
+	if n, err := d.Synchronous(); n != 0 || err != nil {
+		t.Errorf("the setting is %d, %v", n, err)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // Consequences of a failed sync. The system may mark pages as written that the disk does not have, and it
 // reports that once: a later sync succeeds without them.
 //
-// In the write-ahead log: everything synced before stays; relaxed commits may be lost, and all after them.
-// They can still be read, so all of the log is copied into the file (mend).
+// In the write-ahead log: everything synced before stays; relaxed commits and pieces of large values may be lost, and all
+// after them. They can still be read, so all of the log is copied into the file (mend).
 //
 // In the file: copied data may be lost, and SQLite does not copy it again. The log has all of it until it
 // begins anew. So nothing is written any more, and the log is left as it is for the next process, which reads
@@ -30,6 +30,21 @@ func (d *Driver) syncLog() error {
 		return err
 	}
 	return d.logFile.Sync()
+}
+
+// syncPieces syncs the log after the transaction of a piece, when writers no longer wait for it.
+func (d *Driver) syncPieces() error {
+	if d.cfg.Unsynced {
+		return nil
+	}
+	err := d.syncWAL()
+	if err != nil {
+		d.mu.Lock()
+		d.unsynced = err
+		d.mu.Unlock()
+		d.relaxed.Fail(err)
+	}
+	return err
 }
 
 // openLog opens the log for syncLog, of whose mutex its caller is the holder. SQLite has no locks on it that closing would end.
@@ -65,7 +80,7 @@ func (d *Driver) doubted() error {
 
 // mend is called before every write, and not concurrently with one. After a failed sync of the log, by
 // whichever commit, nothing is written until all of the log is in the file, and the log is empty. If no
-// commit is relaxed, all commits before the failed one were synced, and nothing needs to be done.
+// commit is relaxed, and no large value is stored, all commits before the failed one were synced, and nothing needs to be done.
 func (d *Driver) mend(w *conn) error {
 	if err := d.doubted(); err != nil {
 		return err
@@ -82,7 +97,11 @@ func (d *Driver) mend(w *conn) error {
 		if _, err := w.one(v[:], qReserved); err != nil {
 			return fmt.Errorf("reading the state of relaxed commits: %w", err)
 		}
-		if v[0] == nil { // nor are those of other processes
+		large, err := w.number(qAnyLarge)
+		if err != nil {
+			return fmt.Errorf("looking for large values: %w", err)
+		}
+		if v[0] == nil && large == 0 { // nor are those of other processes; the deletion of the last large value was synced
 			d.unsynced = nil
 			return nil
 		}

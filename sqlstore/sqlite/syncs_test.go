@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // resolve finds that a batch was not written.
@@ -82,6 +83,51 @@ func TestFailedSyncOfADurableCommit(t *testing.T) {
 	mustApply(t, d, put("c", "c"))
 	if got := logSize(t, f); got <= before {
 		t.Fatalf("the log had %d bytes, and has %d", before, got)
+	}
+}
+
+// TestFailedSyncOfAPiece: the disk may lack a piece of a large value in the middle of the log, behind which recovery would find
+// nothing. So all of the log goes into the file before anything else counts, whichever process notices.
+func TestFailedSyncOfAPiece(t *testing.T) {
+	for name, fail := range map[string]func(t *testing.T, d, other *sqlite.Driver, ops []sqlstore.Op) (next *sqlite.Driver){
+		"of this process": func(t *testing.T, d, _ *sqlite.Driver, ops []sqlstore.Op) *sqlite.Driver {
+			syncs := 0
+			d.SyncLogWith(func() error {
+				if syncs++; syncs == 3 {
+					return errors.New("the disk is broken")
+				}
+				return nil
+			})
+			if err := d.Stage(t.Context(), ops); err != nil || ops[0].Staged != 0 || syncs != 3 {
+				t.Fatalf("after %d syncs, staged %d, %v", syncs, ops[0].Staged, err)
+			}
+			return d
+		},
+		"of another process": func(t *testing.T, d, other *sqlite.Driver, ops []sqlstore.Op) *sqlite.Driver {
+			mustStage(t, d, ops)
+			other.FailCommit()
+			if _, err := other.Apply(t.Context(), []sqlstore.Txn{put("b", "b")}, time.Now()); !errors.Is(err, sqlstore.ErrUncertain) {
+				t.Fatalf("the batch gave %v", err)
+			}
+			resolve(t, other)
+			return other
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
+			d, other := f.Open(t).(*sqlite.Driver), f.Open(t).(*sqlite.Driver)
+			mustApply(t, d, put("c", "c"))
+			ops := []sqlstore.Op{{Verb: sqlstore.Create, Key: object, Value: storetest.LargeJSON(1, 2<<20)}}
+			next := fail(t, d, other, ops)
+			mustApply(t, next, put("d", "d"))
+			if got := logSize(t, f); got > 512<<10 {
+				t.Errorf("the log still has the pieces, and %d bytes", got)
+			}
+			mustApply(t, d, sqlstore.Txn{Ops: ops})
+			d.Unstage(ops, true)
+			wantValue(t, d, ops[0].Value)
+			wantNames(t, d, "a", "c", "d")
+		})
 	}
 }
 
