@@ -105,7 +105,7 @@ var Statements = map[string]string{
 	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
 	"qYoung": qYoung, "qOldest": qOldest, "qMarkedLast": qMarkedLast, "qMarkedOld": qMarkedOld, "qNote": qNote, "qSetNote": qSetNote, "qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedHead": qPackedHead, "qPackedBelow": qPackedBelow, "qPackedRow": qPackedRow, "qNextPackedAll": qNextPackedAll, "qNextPackedResource": qNextPackedResource, "qNextPackedNamespace": qNextPackedNamespace, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qDropPack": qDropPack, "qInsertPack": qInsertPack, "qExtendPack": qExtendPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
 	"qBeginLarge": qBeginLarge, "qLargeBegun": qLargeBegun, "qLargeUnheld": qLargeUnheld, "qHoldLarge": qHoldLarge, "qAbandon": qAbandon, "qDeleteLarge": qDeleteLarge, "qDropLarge": qDropLarge, "qAbandonOld": qAbandonOld, "qDropped": qDropped, "qUnswept": qUnswept, "qAnyLarge": qAnyLarge, "qTrimLarge": qTrimLarge, "qAddPiece": qAddPiece, "qPieces": qPieces, "qPiecesBytes": qPiecesBytes, "qDeletePieces": qDeletePieces, "qLiveRevision": qLiveRevision, "qHasEnded": qHasEnded, "qUnkeepLarge": qUnkeepLarge, "qCheckLarge": qCheckLarge,
-	"qWhole": qWhole, "qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qLastChanges": qLastChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qNewestAt": qNewestAt, "qExpired": qExpired, "qTrim": qTrim,
+	"qWhole": qWhole, "qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qLastChanges": qLastChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qNewestAt": qNewestAt, "qExpired": qExpired, "qTrim": qTrim, "qTrimmable": qTrimmable,
 }
 
 // PackAround packs once, and calls between after it has read.
@@ -178,6 +178,17 @@ type failing struct {
 	driver.Stmt
 	err  error
 	once func()
+}
+
+// OnCommit calls then after each commit from here on.
+func (d *Driver) OnCommit(then func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	commit, err := d.writer.prepare(qCommit)
+	if err != nil {
+		panic(err)
+	}
+	d.writer.stmts[qCommit] = following{commit, then}
 }
 
 // AfterCommit calls then after the next commit, before the driver looks whether the file is still there.

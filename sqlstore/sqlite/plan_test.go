@@ -113,6 +113,7 @@ var plans = map[string][]string{
 	"qHasEnded":            {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
 	"qUnkeepLarge":         {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
 	"qCheckLarge":          {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+	"qTrimmable":           {"SEARCH kv USING INDEX kv_ended (superseded_revision<?)"},
 	"qTrim":                {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH kv USING COVERING INDEX kv_ended (superseded_revision<?)"},
 }
 

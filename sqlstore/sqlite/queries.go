@@ -221,6 +221,8 @@ const (
 	qNewestAt  = `SELECT written_at FROM kv WHERE revision > 0 ORDER BY revision DESC LIMIT 1`
 	// kv_expiring.
 	qExpired = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NULL AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`
+	// kv_ended, then kv by primary key: the sizes of the values that qTrim would delete.
+	qTrimmable = `SELECT length(value) FROM kv INDEXED BY kv_ended WHERE superseded_revision <= ? ORDER BY superseded_revision LIMIT ?`
 	// kv_ended.
 	qTrim = `DELETE FROM kv WHERE revision IN (SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision <= ? ORDER BY superseded_revision LIMIT ?)`
 

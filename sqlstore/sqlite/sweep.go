@@ -123,12 +123,17 @@ func (d *Driver) sweepSome(ctx context.Context, id int64) (more bool, err error)
 		d.trimmed.Store(int64(time.Since(d.began)))
 		d.spare.Store(true)
 	}
+	return more, d.rest(ctx, held)
+}
+
+// rest pauses after a transaction for which writers may have waited.
+func (d *Driver) rest(ctx context.Context, held time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return ctx.Err()
 	case <-d.closing:
-		return false, sqlstore.ErrClosed
+		return sqlstore.ErrClosed
 	case <-time.After(sweepRest * held):
-		return more, nil
+		return nil
 	}
 }

@@ -3,22 +3,41 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Trim implements sqlstore.Driver. The floor and the deletion are one transaction: no reader misses rows
-// above the floor.
-func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
+// trimBytes bounds the bytes of values that one transaction deletes: SQLite visits each of their pages, and writers wait.
+const trimBytes = 2 << 20
+
+// Trim implements sqlstore.Driver. The first transaction raises the floor and deletes rows: no reader misses rows
+// above the floor. Rows with more than trimBytes take several, with rests like those of the sweeper.
+func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
+	for more := true; more && err == nil; {
+		deleted, more, err = d.trimSome(ctx, to, limit, deleted)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("trimming to %d: %w", to, err)
+	}
+	return deleted, nil
+}
+
+// trimSome is one transaction of Trim, of whose rows some are deleted.
+func (d *Driver) trimSome(ctx context.Context, to int64, limit, deleted int) (_ int, more bool, err error) {
+	some, err := d.trimmable(ctx, to, limit-deleted)
+	if err != nil {
+		return deleted, false, err
+	}
 	var n, large int64
-	_, err := d.writing(ctx, func(w *conn) (err error) {
-		n, large, err = trim(w, to, limit)
+	held, err := d.writing(ctx, func(w *conn) (err error) {
+		n, large, err = trim(w, to, some)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("trimming to %d: %w", to, err)
+		return deleted, false, err
 	}
 	if n > 0 {
 		d.trimmed.Store(int64(time.Since(d.began)))
@@ -27,7 +46,33 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	if large > 0 {
 		d.staging.wakeUp()
 	}
-	return int(n), nil
+	deleted += int(n)
+	if int(n) < some || deleted >= limit {
+		return deleted, false, nil
+	}
+	return deleted, true, d.rest(ctx, held)
+}
+
+// trimmable returns how many rows, up to limit, one transaction of Trim may delete.
+func (d *Driver) trimmable(ctx context.Context, to int64, limit int) (rows int, err error) {
+	if limit <= 0 {
+		return limit, nil
+	}
+	bytes := int64(0)
+	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		return c.query(context.Background(), func(v []driver.Value) error {
+			size, _ := v[0].(int64)
+			if rows++; bytes+size > trimBytes {
+				return errEnough
+			}
+			bytes += size
+			return nil
+		}, qTrimmable, max(b.Floor, min(to, b.Head)), int64(limit))
+	})
+	if errors.Is(err, errEnough) {
+		return rows, nil
+	}
+	return limit, err // there are no more, or as many
 }
 
 // ConcurrentTrim implements sqlstore.Driver: the file has one writer at a time.
