@@ -101,7 +101,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	now := a.now()
 	hash := sha256.Sum256([]byte(token))
 	known := a.verified.get(hash, now)
-	if known == nil {
+	if known == nil || !a.cfg.Keys.Has(known.key) { // the keys may have changed since
 		issuer, ok := issuerOf(token)
 		if !ok || issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, issuer) {
 			return nil, false, nil
@@ -110,7 +110,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		if err != nil {
 			return nil, true, err
 		}
-		known = newAccepted(c)
+		known = newAccepted(c, key)
 		known.who.StillValid = func(ctx context.Context) bool { return a.cfg.Keys.Has(key) && a.stands(ctx, c, hash) }
 	}
 	shared, err := a.audiences(known.claims, audiences)

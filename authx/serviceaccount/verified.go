@@ -20,12 +20,13 @@ const (
 // accepted is a token whose signature is good.
 type accepted struct {
 	claims *claims
+	key    string // the ID of the key that signed it
 	who    *authx.Authenticated
 	until  time.Time
 }
 
-// newAccepted makes the identity once, for all uses of the token.
-func newAccepted(c *claims) *accepted {
+// newAccepted makes the identity once, for all uses of a token that a key has signed.
+func newAccepted(c *claims, key string) *accepted {
 	id := &authx.Identity{}
 	if c.Bound != nil && c.Issuer != LegacyIssuer {
 		id.Name, id.UID = Username(c.Bound.Namespace, c.Bound.Account.Name), c.Bound.Account.UID
@@ -35,7 +36,7 @@ func newAccepted(c *claims) *accepted {
 		id.Groups = Groups(c.LegacyNamespace)
 	}
 	id.Groups = append(id.Groups, authx.GroupAuthenticated)
-	return &accepted{claims: c, who: &authx.Authenticated{Identity: id, Audiences: c.Audience}}
+	return &accepted{claims: c, key: key, who: &authx.Authenticated{Identity: id, Audiences: c.Audience}}
 }
 
 func extra(c *claims) map[string][]string {

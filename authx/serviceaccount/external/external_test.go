@@ -129,7 +129,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRetired: a request that lasts may go on while the signer publishes the key of its token, or cannot be asked.
+// TestRetired: a token is accepted, and a request that lasts may go on, while the signer publishes the key of its token, or cannot be asked.
 func TestRetired(t *testing.T) {
 	s := signertest.New(t, "first")
 	signer := open(t, s, nil)
@@ -137,7 +137,8 @@ func TestRetired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, ok, err := judge(signer).AuthenticateToken(t.Context(), token, nil)
+	judge := judge(signer)
+	who, ok, err := judge.AuthenticateToken(t.Context(), token, nil)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -145,6 +146,10 @@ func TestRetired(t *testing.T) {
 		t.Helper()
 		if got := who.StillValid(t.Context()); got != want {
 			t.Errorf("%s: the token is valid: %t", when, got)
+		}
+		// A new request with it, which was accepted a moment ago.
+		if _, _, err := judge.AuthenticateToken(t.Context(), token, nil); (err == nil) != want {
+			t.Errorf("%s: a request with the token: %v", when, err)
 		}
 	}
 	valid("at first", true)
