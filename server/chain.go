@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/verbs/podverbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -73,6 +74,14 @@ func (s *Server) newFlows() *flow.Classifier {
 	config := limits.Seats()
 	config.Plain, config.Patience, config.Catalogue = c.PlainLimits, c.RequestTimeout/4, c.Catalogue
 	return flow.New(s.Cache, config)
+}
+
+// furtherVerbs returns the verbs that a request needs in addition to its own.
+func (s *Server) furtherVerbs(i *request.Info) []string {
+	if podverbs.NeedsCreate(i, s.cfg.Feature) {
+		return []string{"create"}
+	}
+	return nil
 }
 
 func chain(steps []step, last http.Handler) http.Handler {

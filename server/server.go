@@ -97,6 +97,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Audit.MaxObject = int(sizes.Recorded())
 	}
 	s.flows, s.turns, s.revoked = s.newFlows(), answers.NewTurnScheduler(runtime.GOMAXPROCS(0)), filters.NewRevoked(cfg.Authorizer, cfg.Log)
+	s.revoked.Further = s.furtherVerbs
 	s.controllers = reconcile.NewMetrics(cfg.Clock)
 	s.cacheFile = newCacheFile(s)
 	s.newMetrics()

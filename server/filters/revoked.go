@@ -37,6 +37,10 @@ const (
 // the credential was revoked, or another user may no longer impersonate this one. It ends no request because an authorizer fails or cannot
 // read an object.
 type Revoked struct {
+	// Further, if set, returns the verbs that a request needs in addition to its own, and that its handler has authorized. It is set
+	// before the first request.
+	Further func(*request.Info) []string
+
 	authorizer authx.Authorizer
 	log        *slog.Logger
 
@@ -155,6 +159,9 @@ func (v *Revoked) stillAllowed(ctx context.Context, s *request.Scope) bool {
 	verbs := []string{info.Verb}
 	if getsFirst(info) {
 		verbs = append(verbs, "get")
+	}
+	if v.Further != nil {
+		verbs = append(verbs, v.Further(info)...)
 	}
 	for _, a.Verb = range verbs {
 		if d, _, err := v.authorizer.Authorize(ctx, a); d != authx.Allow && err == nil {

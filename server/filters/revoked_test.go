@@ -16,12 +16,14 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // TestRevoked: a watch or connection ends within a minute after its user lost the right to it, the credential was
 // revoked, or the right to impersonate was; not for a failure of the authorizer, nor for what others lost.
 func TestRevoked(t *testing.T) {
 	const watch, exec = "/api/v1/namespaces/a/pods?watch=1&fieldSelector=spec.nodeName%3Dn1&labelSelector=a%3Db", "/api/v1/namespaces/a/pods/p/exec?command=x"
+	const socket = exec + "&stdout=1" // by GET
 	type state struct {
 		denied  string // attributes that are no longer allowed, as verb resource/subresource name
 		failed  bool
@@ -37,6 +39,9 @@ func TestRevoked(t *testing.T) {
 		"watch, another right":                {watch, "", state{denied: "list pods/ "}, false},
 		"watch of one":                        {"/api/v1/namespaces/a/pods/p?watch=1", "", state{denied: "get pods/ p"}, true},
 		"exec":                                {exec, "", state{denied: "create pods/exec p"}, true},
+		"exec by GET":                         {socket, "", state{denied: "get pods/exec p"}, true},
+		"exec by GET, its further verb":       {socket, "", state{denied: "create pods/exec p"}, true},
+		"exec by GET, another verb":           {socket, "", state{denied: "update pods/exec p"}, false},
 		"authorizer fails":                    {watch, "", state{denied: "watch pods/ ", failed: true}, false},
 		"an object cannot be read":            {watch, "", state{denied: "watch pods/ ", unread: true}, false},
 		"impersonating, an object likewise":   {watch, "jan", state{denied: "impersonate users/ jan", unread: true}, false},
@@ -80,6 +85,12 @@ func TestRevoked(t *testing.T) {
 					return &authx.Authenticated{Identity: &authx.Identity{Name: "eva"}, StillValid: func(context.Context) bool { return !now.Load().revoked }}, true, nil
 				})
 				revoked := filters.NewRevoked(z, quiet)
+				revoked.Further = func(i *request.Info) []string {
+					if i.Subresource == "exec" && i.Verb == "get" {
+						return []string{"create"}
+					}
+					return nil
+				}
 				ctx, stop := context.WithCancel(t.Context())
 				var loop, open atomic.Bool
 				loop.Store(true)

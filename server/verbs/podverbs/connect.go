@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/relay"
+	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -122,9 +123,21 @@ func connects(serve verbs.Special) verbs.Special {
 	}
 }
 
+// createGate is the gate of the permission that NeedsCreate reports.
+const createGate = "AuthorizePodWebsocketUpgradeCreatePermission"
+
+// NeedsCreate reports whether a request connects to a pod with another verb than create, as a WebSocket does: the client needs the
+// permission to create, too. feature reports whether a gate is on.
+func NeedsCreate(i *request.Info, feature func(gate string) bool) bool {
+	if i.Group != "" || i.Resource != "pods" || i.Verb == "create" || !feature(createGate) {
+		return false
+	}
+	return i.Subresource == "exec" || i.Subresource == "attach" || i.Subresource == "portforward"
+}
+
 // mayConnect checks that a client which connects with GET, as WebSocket does, has the permission that POST needs.
 func mayConnect(h *verbs.Handler, c *verbs.Call) error {
-	if c.Info.Verb == "create" || !h.Enabled("AuthorizePodWebsocketUpgradeCreatePermission") {
+	if !NeedsCreate(c.Info, h.Enabled) {
 		return nil
 	}
 	p, reason, err := permits.Authorize(c.R.Context(), h.Writes.Authorizer, &authx.Attributes{
