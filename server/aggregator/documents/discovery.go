@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -29,11 +31,12 @@ type discoveryResult struct {
 	failed map[schema.GroupVersion]error
 }
 
-// bad returns the reason why the server's documents could not be fetched, or nil.
+// bad returns the reason why the server's documents could not be fetched, or nil. The same reasons have the same text, which is logged once.
 func (s *discoveryResult) bad() error {
 	errs := []error{s.err}
-	for gv, err := range s.failed {
-		errs = append(errs, fmt.Errorf("%s: %w", gv, err))
+	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
+	for _, gv := range slices.SortedFunc(maps.Keys(s.failed), byName) {
+		errs = append(errs, fmt.Errorf("%s: %w", gv, s.failed[gv]))
 	}
 	return errors.Join(errs...)
 }
