@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -47,6 +48,9 @@ func (p Ranger) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // Validate implements admission.Validator.
 func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
+	if old, ok := a.Old.(metav1.Object); ok && old.GetDeletionTimestamp() != nil {
+		return nil // whatever the limits are by now, the object must be able to lose its finalizers
+	}
 	var check func(*corev1.LimitRange) ([]error, error)
 	switch obj := a.Object.(type) {
 	case *corev1.Pod:

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/admission"
@@ -98,6 +100,24 @@ func TestResize(t *testing.T) {
 		err := p.Validate(context.Background(), a)
 		if got := err != nil && strings.Contains(err.Error(), "maximum cpu usage per Container is 1, but limit is 2"); got != refused || err != nil && !refused {
 			t.Errorf("update of %q: %v", subresource, err)
+		}
+	}
+}
+
+// TestDeleting: an object that is being deleted can still lose its finalizers after its namespace got stricter limits.
+func TestDeleting(t *testing.T) {
+	p := limits.Ranger{Objects: ranges{{Type: corev1.LimitTypePersistentVolumeClaim, Max: list("storage", "1Gi")}}}
+	claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
+		Resources: corev1.VolumeResourceRequirements{Requests: list("storage", "2Gi")},
+	}}
+	for _, deleting := range []bool{false, true} {
+		old := claim.DeepCopy()
+		if deleting {
+			old.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		a := &admission.Attributes{Operation: admission.Update, Resource: &kinds.Resource{Plural: "persistentvolumeclaims"}, Namespace: "n", Object: claim, Old: old}
+		if err := p.Validate(t.Context(), a); (err == nil) != deleting {
+			t.Errorf("update of a claim, being deleted %t: %v", deleting, err)
 		}
 	}
 }
