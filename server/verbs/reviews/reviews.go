@@ -73,12 +73,14 @@ func (r *reviewer) access(h *verbs.Handler, c *verbs.Call, review kinds.Object, 
 	if err != nil {
 		return err
 	}
-	_, resource, _ := requestOf(c, spec)
-	r.known(resource)
-	if errs := validate(); len(errs) > 0 {
-		return status.Invalid(c.Resource.Release, schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
-	}
-	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review, func() error {
+		_, resource, _ := requestOf(c, spec)
+		r.known(resource)
+		if errs := validate(); len(errs) > 0 {
+			return status.Invalid(c.Resource.Release, schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+		}
+		return nil
+	}); err != nil {
 		return err
 	}
 	*answer = r.decide(c.Context(), attributes(requestOf(c, spec)))
