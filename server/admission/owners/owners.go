@@ -63,7 +63,11 @@ func (p Permissions) Validate(ctx context.Context, a *admission.Attributes) erro
 	if len(blocking) == 0 || p.mayFinalize(ctx, a, "*", "*", "*", "", "*") == nil {
 		return nil
 	}
+	steps := kinds.Steps(ctx)
 	for _, ref := range blocking {
+		if err := steps.Spend(ctx, decisionSteps); err != nil {
+			return err
+		}
 		owner, namespaced, err := p.owner(ref)
 		if err != nil {
 			return a.Forbid(fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: %w", ref.APIVersion, ref.Kind, err))
@@ -78,6 +82,10 @@ func (p Permissions) Validate(ctx context.Context, a *admission.Attributes) erro
 	}
 	return nil
 }
+
+// decisionSteps is the cost of authorizing a reference, in steps of a write, which thus has enough for about a thousand: an authorizer may
+// be a webhook.
+const decisionSteps = 16 << 10
 
 // newlyBlocking returns the references that hold up the owner's deletion and did not.
 func newlyBlocking(now, before []metav1.OwnerReference) []metav1.OwnerReference {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,41 @@ func (g grants) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 		return authx.Allow, "", nil
 	}
 	return authx.NoOpinion, "no rule", errors.New("no role")
+}
+
+// counted allows what does not name all owners, and counts the decisions.
+type counted struct{ n int }
+
+func (c *counted) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	c.n++
+	if a.Name == "*" {
+		return authx.NoOpinion, "no rule", nil
+	}
+	return authx.Allow, "", nil
+}
+
+// TestDecisionsAreBounded: a client that lists many owners does not have the authorizer, which may be a webhook, decide about all of them.
+func TestDecisionsAreBounded(t *testing.T) {
+	const bound = 1024
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	configMaps := catalogue.Lookup("", "v1", "configmaps")
+	for count, enough := range map[int]bool{bound - 24: true, 20 * bound: false} {
+		blocks, obj := true, &corev1.ConfigMap{}
+		for i := range count {
+			name := fmt.Sprint("d", i)
+			obj.OwnerReferences = append(obj.OwnerReferences, metav1.OwnerReference{
+				APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: types.UID(name), BlockOwnerDeletion: &blocks,
+			})
+		}
+		decisions := &counted{}
+		p := owners.Permissions{Authorizer: decisions, Catalogue: catalogue}
+		err := p.Validate(kinds.WithRequested(t.Context(), configMaps), &admission.Attributes{
+			Operation: admission.Create, Resource: configMaps, Namespace: "n", Name: "x", Object: obj,
+		})
+		if enough && err != nil || !enough && !apierrors.IsRequestEntityTooLargeError(err) || decisions.n > bound+1 {
+			t.Errorf("%d owners: %d decisions, then %v", count, decisions.n, err)
+		}
+	}
 }
 
 // elsewhere serves namespaced Boxes and Shelves that are not.
