@@ -3,37 +3,108 @@ package structural
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	apischema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// validateMeta validates the metadata in a value: of embedded objects and, if root, of the value. Newer releases of the
-// library take a context: validateMeta supports both signatures.
-func validateMeta(ctx context.Context, of release.Version, p *field.Path, v any, s *apischema.Structural, root bool) (errs field.ErrorList) {
-	defer func() {
-		if of.Has(release.ShortRequired) {
-			return
-		}
-		for _, err := range errs {
+// validateMeta validates the metadata in a value: of embedded objects and, if root, of the value.
+func validateMeta(ctx context.Context, of release.Version, p *field.Path, v any, s *apischema.Structural, root bool) field.ErrorList {
+	m := metaCheck{ctx: ctx}
+	if obj, ok := v.(map[string]any); ok && root && (s == nil || !s.XEmbeddedResource) {
+		m.resource(p, obj)
+	}
+	m.visit(p, v, s)
+	if !of.Has(release.ShortRequired) {
+		for _, err := range m.errs {
 			if err.Type == field.ErrorTypeRequired && err.Detail == "" && (strings.HasSuffix(err.Field, "apiVersion") || strings.HasSuffix(err.Field, "kind")) {
 				err.Detail = "must not be empty"
 			}
 		}
-	}()
+	}
+	return m.errs
+}
+
+// metaCheck validates embedded objects until there are as many errors as an answer contains: the library, which it calls for each of them,
+// makes two for an object of three bytes.
+type metaCheck struct {
+	ctx  context.Context
+	errs field.ErrorList
+}
+
+func (m *metaCheck) visit(p *field.Path, v any, s *apischema.Structural) {
+	if s == nil {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if s.XEmbeddedResource {
+			m.resource(p, v)
+		}
+		for name, part := range v {
+			if len(m.errs) > rules.MaxErrors {
+				return
+			}
+			if property, ok := s.Properties[name]; ok {
+				m.visit(p.Child(name), part, &property)
+			} else if s.AdditionalProperties != nil {
+				m.visit(p.Key(name), part, s.AdditionalProperties.Structural)
+			}
+		}
+	case []any:
+		for i, item := range rules.Until(&m.errs, v) {
+			m.visit(p.Index(i), item, s.Items)
+		}
+	}
+}
+
+// resource validates an object alone. Newer releases of the library take a context: resource supports both signatures.
+func (m *metaCheck) resource(p *field.Path, obj map[string]any) {
+	alone := &apischema.Structural{Extensions: apischema.Extensions{XEmbeddedResource: true}}
+	obj = withFewFaults(obj)
 	switch validate := any(objectmeta.Validate).(type) {
 	case func(*field.Path, any, *apischema.Structural, bool) field.ErrorList:
-		return validate(p, v, s, root)
+		m.errs = append(m.errs, validate(p, obj, alone, false)...)
 	case func(context.Context, *field.Path, any, *apischema.Structural, bool) field.ErrorList:
-		return validate(ctx, p, v, s, root)
+		m.errs = append(m.errs, validate(m.ctx, p, obj, alone, false)...)
 	default:
-		return field.ErrorList{field.InternalError(p, fmt.Errorf("this release of apiextensions-apiserver cannot be used: objectmeta.Validate is a %T", validate))}
+		m.errs = append(m.errs, field.InternalError(p, fmt.Errorf("this release of apiextensions-apiserver cannot be used: objectmeta.Validate is a %T", validate)))
 	}
+}
+
+// withFewFaults returns an object whose metadata has only some of many faulty parts.
+func withFewFaults(obj map[string]any) map[string]any {
+	if n := rules.MaxErrors / 4; size(obj["metadata"], n) < n {
+		return obj
+	}
+	meta, _, err := objectmeta.GetObjectMeta(obj, false)
+	if err != nil {
+		return obj // one fault
+	}
+	few := rules.Metadata(meta)
+	meta.Labels, meta.Annotations = few.GetLabels(), few.GetAnnotations()
+	meta.OwnerReferences, meta.Finalizers = few.GetOwnerReferences(), few.GetFinalizers()
+	faults := 0
+	for i := range meta.ManagedFields {
+		faults += len(metavalidation.ValidateManagedFields(meta.ManagedFields[i:i+1], nil))
+		if faults > rules.MaxErrors {
+			meta.ManagedFields = meta.ManagedFields[:i+1]
+			break
+		}
+	}
+	shorter := maps.Clone(obj)
+	if err := objectmeta.SetObjectMeta(shorter, meta); err != nil {
+		return obj
+	}
+	return shorter
 }
 
 // coerceMeta reduces the metadata of an object to the fields of ObjectMeta; without lenient it fails for
