@@ -5,6 +5,7 @@ package apiserverinternal
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
@@ -15,10 +16,13 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/status"
 )
 
-// shownServers is the number of servers that a cell of the table names.
-const shownServers = 3
+const (
+	shownServers  = 3       // in a cell of the table
+	shownVersions = 1 << 10 // bytes of them in an error
+)
 
 // StorageVersion has the rules for StorageVersions. Their spec is empty.
 var StorageVersion = kinds.Typed[*apiserverinternalv1alpha1.StorageVersion]{
@@ -111,11 +115,13 @@ func validateServer(v *apiserverinternalv1alpha1.ServerStorageVersion, p *field.
 	if !decodable[v.EncodingVersion] {
 		errs = append(errs, field.Invalid(p.Child("decodableVersions"), rules.Shown(v.DecodableVersions), "decodableVersions must include encodingVersion "+v.EncodingVersion))
 	}
+	// Each of many served versions that cannot be decoded is refused with the list.
+	all := sync.OnceValue(func() string { return status.Brief(fmt.Sprint(v.DecodableVersions), shownVersions) })
 	for i, served := range rules.Until(&errs, v.ServedVersions) {
 		at := p.Child("servedVersions").Index(i)
 		version(at, served)
 		if !decodable[served] {
-			errs = append(errs, field.Invalid(at, served, fmt.Sprintf("individual served version : %s must be included in decodableVersions : %s", served, v.DecodableVersions)))
+			errs = append(errs, field.Invalid(at, served, fmt.Sprintf("individual served version : %s must be included in decodableVersions : %s", served, all())))
 		}
 	}
 	return errs
