@@ -41,11 +41,11 @@ func validateNames(n *apiext.CustomResourceDefinitionNames, p *field.Path) (errs
 	}
 	kind(p.Child("kind"), n.Kind)
 	kind(p.Child("listKind"), n.ListKind)
-	for i, name := range n.ShortNames {
+	for i, name := range rules.Until(&errs, n.ShortNames) {
 		label(p.Child("shortNames").Index(i), name)
 	}
 	errs = rules.InvalidIf(errs, n.Kind != "" && n.Kind == n.ListKind, p.Child("listKind"), n.ListKind, "kind and listKind may not be the same")
-	for i, name := range n.Categories {
+	for i, name := range rules.Until(&errs, n.Categories) {
 		label(p.Child("categories").Index(i), name)
 	}
 	return errs

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/rowlock/rowlock/server/kinds/apiextensions"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -102,6 +103,16 @@ func TestValidateSpec(t *testing.T) {
 		if got := create(read(t, c.change)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.change, got, c.want)
 		}
+	}
+}
+
+// TestErrorsAreBounded: a definition with many faulty names has about as many errors as an answer contains.
+func TestErrorsAreBounded(t *testing.T) {
+	d, s := read(t), apiextensions.CustomResourceDefinition(release.Default)
+	d.Spec.Names.ShortNames, d.Spec.Names.Categories = make([]string, 5*rules.MaxErrors), make([]string, 5*rules.MaxErrors)
+	s.PrepareForCreate(t.Context(), d)
+	if n := len(s.Validate(t.Context(), d)); n < rules.MaxErrors || n > rules.MaxErrors+10 {
+		t.Errorf("%d errors", n)
 	}
 }
 
