@@ -31,9 +31,9 @@ func (t Target) GetSubresource() string                   { return t.Subresource
 type Authorizer struct {
 	ctx    context.Context
 	next   authx.Authorizer
-	user   *authx.Identity
 	target Target
 	known  map[string]decision
+	info   user.Info // of the request's user
 
 	own, ofResource ref.Val
 }
@@ -46,29 +46,25 @@ type decision struct {
 
 // NewAuthorizer makes the variable for a request.
 func NewAuthorizer(ctx context.Context, next authx.Authorizer, who *authx.Identity, target Target) *Authorizer {
-	return &Authorizer{ctx: ctx, next: next, user: who, target: target}
+	info := &user.DefaultInfo{}
+	if who != nil {
+		info.Name, info.UID, info.Groups, info.Extra = who.Name, who.UID, who.Groups, who.Extra
+	}
+	return &Authorizer{ctx: ctx, next: next, target: target, info: info}
 }
 
 func (a *Authorizer) value() ref.Val {
 	if a.own == nil {
-		a.own = library.NewAuthorizerVal(a.who(), asker{a})
+		a.own = library.NewAuthorizerVal(a.info, asker{a})
 	}
 	return a.own
 }
 
 func (a *Authorizer) resource() ref.Val {
 	if a.ofResource == nil {
-		a.ofResource = library.NewResourceAuthorizerVal(a.who(), asker{a}, a.target)
+		a.ofResource = library.NewResourceAuthorizerVal(a.info, asker{a}, a.target)
 	}
 	return a.ofResource
-}
-
-func (a *Authorizer) who() user.Info {
-	u := a.user
-	if u == nil {
-		return &user.DefaultInfo{}
-	}
-	return &user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 }
 
 // asker brings the questions of the library to the authorizer of the server.
@@ -76,7 +72,7 @@ type asker struct{ *Authorizer }
 
 // Authorize implements authorizer.Authorizer. The library passes no context.
 func (a asker) Authorize(_ context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
-	key := question(q)
+	key := fmt.Sprint(q.GetUser() == a.info, " ", question(q))
 	if d, ok := a.known[key]; ok {
 		return d.what, d.reason, d.err
 	}
@@ -101,7 +97,8 @@ func (a asker) Authorize(_ context.Context, q authorizer.Attributes) (authorizer
 	return d.what, d.reason, d.err
 }
 
-// question returns the key of an authorization check. The users of one request differ by name.
+// question returns the key of an authorization check among those about the request's user, or about others: these are service accounts
+// without a token, whose names determine their groups.
 func question(q authorizer.Attributes) string {
 	var b strings.Builder
 	name := ""

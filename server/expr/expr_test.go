@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,35 @@ func (answers) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision
 		return authx.Allow, "", nil
 	}
 	return authx.NoOpinion, "you may not", nil
+}
+
+// members allows what the members of a group do.
+type members string
+
+func (m members) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	if slices.Contains(a.User.Groups, string(m)) {
+		return authx.Allow, "", nil
+	}
+	return authx.NoOpinion, "", nil
+}
+
+// TestUsersOfOneName: the request's user may have the name of a service account that an expression asks about, and other groups. The
+// answer about one is not that about the other.
+func TestUsersOfOneName(t *testing.T) {
+	const check = ".group('').resource('pods').check('get').allowed()"
+	for _, text := range []string{
+		"authorizer" + check + " && !authorizer.serviceAccount('ns', 'sa')" + check,
+		"!authorizer.serviceAccount('ns', 'sa')" + check + " && authorizer" + check,
+	} {
+		in := input()
+		in.Authorizer = expr.NewAuthorizer(t.Context(), members("extra"), &authx.Identity{Name: "system:serviceaccount:ns:sa", Groups: []string{"extra"}}, expr.Target{})
+		offer := expr.Offer{Authorizer: true}
+		p := expr.NewCompiler(release.Default).Compile(expr.Source{Text: text, Offer: offer, Gives: expr.Bool})
+		r, err := expr.Evaluate(t.Context(), in, nil, true, expr.Budget).Run(p)
+		if err != nil || r.Err != nil || r.Value != types.True {
+			t.Errorf("%s: %v, %v, %v", text, r.Value, r.Err, err)
+		}
+	}
 }
 
 // TestBudget is shared by the expressions of an evaluation.
