@@ -266,10 +266,23 @@ func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 			errs = append(errs, field.Duplicate(statusPath.Child("addresses").Index(i), rules.Shown(a)))
 		}
 	}
-	errs = rules.ForbiddenIf(errs, len(old.Spec.PodCIDRs) > 0 && !slices.Equal(old.Spec.PodCIDRs, n.Spec.PodCIDRs), specPath.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid")
+	errs = append(errs, validatePodCIDRsUpdate(n.Spec.PodCIDRs, old.Spec.PodCIDRs, specPath.Child("podCIDRs"))...)
 	errs = rules.ForbiddenIf(errs, old.Spec.ProviderID != "" && old.Spec.ProviderID != n.Spec.ProviderID, specPath.Child("providerID"), "node updates may not change providerID except from \"\" to valid")
 	errs = append(errs, validateTaints(n.Spec.Taints, metaPath.Child("taints"))...)
 	return rules.ForbiddenIf(errs, n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID, specPath.Child("externalID"), "may not be updated")
+}
+
+// validatePodCIDRsUpdate has an error for each range that is another one, or one if there are more or fewer ranges.
+func validatePodCIDRsUpdate(cidrs, old []string, path *field.Path) field.ErrorList {
+	const fixed = `node updates may not change podCIDR except from "" to valid`
+	var errs field.ErrorList
+	if len(old) > 0 && len(old) != len(cidrs) {
+		return append(errs, field.Forbidden(path, fixed))
+	}
+	for i, was := range rules.Until(&errs, old) {
+		errs = rules.ForbiddenIf(errs, was != cidrs[i], path, fixed)
+	}
+	return errs
 }
 
 func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
