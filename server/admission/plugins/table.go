@@ -222,7 +222,10 @@ var all = []entry{
 		if err != nil {
 			return nil, err
 		}
-		return quota.New(quotas{s.reader, s.API}, limited, quota.Rules{Whole: s.Feature("PodLevelResources"), Moves: s.Catalogue.Release().Has(release.KindRules133)}, s.Clock), nil
+		rules := quota.Rules{
+			Whole: s.Feature("PodLevelResources"), Resize: s.Feature("InPlacePodVerticalScaling"), Moves: s.Catalogue.Release().Has(release.KindRules133),
+		}
+		return quota.New(quotas{s.reader, s.API}, limited, rules, s.Clock), nil
 	}},
 	{name: "AlwaysDeny", build: plain(func(*shared) admission.Plugin { return admission.AlwaysDeny{} })},
 }

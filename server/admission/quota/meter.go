@@ -127,9 +127,10 @@ func count(r schema.GroupResource) corev1.ResourceName {
 
 // meters holds the meters of all resources.
 type meters struct {
-	now   func() time.Time
-	whole bool // pods may have resources as a whole
-	moves bool // see Rules
+	now     func() time.Time
+	whole   bool // pods may have resources as a whole
+	resized bool // pods may be resized
+	moves   bool // see Rules
 }
 
 func (p meters) meter(r schema.GroupResource) *meter {

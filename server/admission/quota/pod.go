@@ -52,11 +52,15 @@ func (p meters) usePod(obj runtime.Object) corev1.ResourceList {
 		return l
 	}
 	l[corev1.ResourcePods] = number(1)
+	spec := &pod.Spec
+	if p.resized {
+		spec = taken(pod)
+	}
 	var whole corev1.ResourceRequirements
-	if r, ok := podspec.WholeResources(&pod.Spec); ok && p.whole {
+	if r, ok := podspec.WholeResources(spec); ok && p.whole {
 		whole = *r
 	}
-	named(l, podDemand(pod, podspec.ContainerRequests(&pod.Spec), whole.Requests, true), podDemand(pod, podspec.ContainerLimits(&pod.Spec), whole.Limits, false))
+	named(l, podDemand(pod, podspec.ContainerRequests(spec), whole.Requests, true), podDemand(pod, podspec.ContainerLimits(spec), whole.Limits, false))
 	return l
 }
 

@@ -49,13 +49,14 @@ var _ admission.Validator = (*Plugin)(nil)
 
 // Rules depend on the release of the server and on its feature gates.
 type Rules struct {
-	Whole bool // pods may have resources for all of their containers together
-	Moves bool // an update that moves an object into the scope of a quota is charged, since release 1.33
+	Whole  bool // pods may have resources for all of their containers together
+	Resize bool // pods may be resized, and count as large as their nodes report until then
+	Moves  bool // an update that moves an object into the scope of a quota is charged, since release 1.33
 }
 
 // New makes the plugin. Resources that limited names need a quota that covers them.
 func New(store Store, limited []Limited, r Rules, now func() time.Time) *Plugin {
-	return &Plugin{store: store, limited: limited, meters: meters{now: now, whole: r.Whole, moves: r.Moves}}
+	return &Plugin{store: store, limited: limited, meters: meters{now: now, whole: r.Whole, resized: r.Resize, moves: r.Moves}}
 }
 
 // Name implements admission.Plugin.

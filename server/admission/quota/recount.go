@@ -57,7 +57,7 @@ func Resources(names corev1.ResourceList) []schema.GroupResource {
 // The cost is proportional to the names of all quotas, and to the objects of which more than their number
 // counts, times the quotas that apply to them.
 func Recount(quotas []*corev1.ResourceQuota, objects Objects, now time.Time) []corev1.ResourceQuotaStatus {
-	m := meters{now: func() time.Time { return now }, whole: true} // stored pods have been validated
+	m := meters{now: func() time.Time { return now }, whole: true, resized: true} // stored pods have been validated
 	all := corev1.ResourceList{}
 	out := make([]corev1.ResourceQuotaStatus, len(quotas))
 	holders := map[corev1.ResourceName][]int{} // which quotas limit a name
