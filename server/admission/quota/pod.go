@@ -92,11 +92,11 @@ func named(l, requests, limits corev1.ResourceList) {
 }
 
 // podDemand returns the peak demand of a pod, given that of its containers. Resources of the pod as a whole take precedence. The
-// overhead of its runtime is added; to limits only if there are any.
+// overhead of its runtime is added; to limits only if they are not zero, which limits nothing.
 func podDemand(pod *corev1.Pod, total, whole corev1.ResourceList, always bool) corev1.ResourceList {
 	podspec.ApplyPodLevel(total, whole)
 	for name, q := range pod.Spec.Overhead {
-		if _, ok := total[name]; ok || always {
+		if have := total[name]; always || !have.IsZero() {
 			podspec.AddUp(total, corev1.ResourceList{name: q})
 		}
 	}

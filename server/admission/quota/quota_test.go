@@ -132,6 +132,8 @@ func TestCharges(t *testing.T) {
 	}
 	init.Spec.InitContainers[0].RestartPolicy = &always
 	init.Spec.Overhead = list("cpu", "1m", "memory", "1Mi")
+	unlimited := pod(container("a", nil, list("cpu", "0", "memory", "2Mi")))
+	unlimited.Spec.Overhead = init.Spec.Overhead
 	balancer := func(allocate bool) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: &allocate, Ports: []corev1.ServicePort{{Port: 1}, {Port: 2, NodePort: 30001}},
@@ -180,6 +182,11 @@ func TestCharges(t *testing.T) {
 			quota: limit("q", "requests.cpu", "2", "pods", "9", "count/pods", "9"),
 			write: write(admission.Create, "", "pods", init, nil),
 			used:  map[string]string{"requests.cpu": "551m", "pods": "1", "count/pods": "1"},
+		},
+		"overhead, no limit": {
+			quota: limit("q", "limits.cpu", "2", "limits.memory", "4Mi"),
+			write: write(admission.Create, "", "pods", unlimited, nil),
+			used:  map[string]string{"limits.cpu": "0", "limits.memory": "3Mi"},
 		},
 		"other resources": {
 			quota: limit("q", "requests.nvidia.com/gpu", "2", "hugepages-2Mi", "4Mi", "requests.hugepages-2Mi", "4Mi", "limits.ephemeral-storage", "2Gi"),
