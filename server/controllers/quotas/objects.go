@@ -3,14 +3,18 @@ package quotas
 import (
 	"bytes"
 	"context"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/admission/quota"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/claims"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -73,11 +77,25 @@ func frees(storage string, d cache.Delivery) bool {
 	}
 	switch storage {
 	case "pods":
-		return differ("status", "phase") || differ("metadata", "deletionGracePeriodSeconds") || differ("spec", "containers")
+		return differ("status", "phase") || differ("metadata", "deletionGracePeriodSeconds") ||
+			differ("spec", "containers") || differ("spec", "initContainers") || differ("spec", "resources") ||
+			differ("spec", "activeDeadlineSeconds") || // it decides the scope
+			differ("status") && resized(before, item)
 	case "services":
 		return differ("spec")
 	case claims.Storage:
-		return differ("spec") || differ("status", "allocatedResources") || differ("status", "capacity")
+		return differ("spec") || differ("status", "allocatedResources") || differ("status", "capacity") ||
+			differ("status", "currentVolumeAttributesClassName") || differ("status", "modifyVolumeStatus") // they decide the scope
 	}
 	return false
+}
+
+// resized reports whether the resources that the node of a pod reports make another usage of it.
+func resized(before, now *cache.Item) bool {
+	var old, pod corev1.Pod
+	if !reconcile.Decode(before, &old) || !reconcile.Decode(now, &pod) {
+		return true
+	}
+	at := time.Now() // the same for both
+	return !quota.Same(&corev1.ResourceQuotaStatus{Used: quota.PodUsage(&old, at)}, &corev1.ResourceQuotaStatus{Used: quota.PodUsage(&pod, at)})
 }
