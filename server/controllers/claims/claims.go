@@ -4,6 +4,7 @@ package claims
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,18 +34,19 @@ func Claims(b reconcile.Base) *InUse {
 }
 
 // claimUse are the claims that pods of a namespace use: by name, and those that were made
-// for a pod by the name and the pod's UID.
+// for a pod by the name and the pod's UID. Volumes of several pods may have one name for their claims, of which one pod
+// owns the claim.
 type claimUse struct {
 	named map[string]bool
-	made  map[string]types.UID
+	made  map[string][]types.UID
 }
 
 func (u claimUse) has(item *cache.Item) bool {
 	if u.named[item.Name] {
 		return true
 	}
-	pod, ok := u.made[item.Name]
-	if !ok {
+	pods := u.made[item.Name]
+	if len(pods) == 0 {
 		return false
 	}
 	var claim metav1.PartialObjectMetadata
@@ -52,13 +54,13 @@ func (u claimUse) has(item *cache.Item) bool {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(&claim)
-	return owner != nil && owner.UID == pod
+	return owner != nil && slices.Contains(pods, owner.UID)
 }
 
 // claimsOf finds the claims that pods use which are on a node: no kubelet starts one any more
 // with a claim that is being deleted.
 func claimsOf(ctx context.Context, c *cache.Cache, namespace string) claimUse {
-	u := claimUse{map[string]bool{}, map[string]types.UID{}}
+	u := claimUse{map[string]bool{}, map[string][]types.UID{}}
 	c.Snapshot("pods").Ascend(namespace, "", "", func(item *cache.Item) bool {
 		if item.Err() != nil || scan.Lookup(item.Peek(), "spec", "nodeName") == nil || scan.Lookup(item.JSON(), "spec", "volumes") == nil {
 			return ctx.Err() == nil
@@ -74,7 +76,8 @@ func claimsOf(ctx context.Context, c *cache.Cache, namespace string) claimUse {
 			case v.PersistentVolumeClaim != nil:
 				u.named[v.PersistentVolumeClaim.ClaimName] = true
 			case v.Ephemeral != nil && !shut:
-				u.made[pod.Name+"-"+v.Name] = pod.UID
+				claim := pod.Name + "-" + v.Name
+				u.made[claim] = append(u.made[claim], pod.UID)
 			}
 		}
 		return ctx.Err() == nil

@@ -78,6 +78,37 @@ func TestClaimProtection(t *testing.T) {
 	}
 }
 
+// TestClaimThatTwoPodsName: a claim stays as long as the pod is there that it was made for, whatever pods have volumes whose
+// claims would have the same name.
+func TestClaimThatTwoPodsName(t *testing.T) {
+	pod := func(uid, volume string) string {
+		return fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"nodeName":"n","volumes":[{"name":%q,"ephemeral":{"volumeClaimTemplate":{}}}]}}`, uid, volume)
+	}
+	for owner, other := range map[string]string{"p": "p-v", "p-v": "p"} {
+		t.Run(owner, func(t *testing.T) {
+			controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
+				w.Set("pods", "a", "p", pod("uid-of-p", "v-w"))
+				w.Set("pods", "a", "p-v", pod("uid-of-p-v", "w"))
+				w.Set(Storage, "a", "p-v-w", strings.Replace(goingClaim, `{"metadata":{`, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"`+owner+`","uid":"uid-of-`+owner+`","controller":true}],`, 1))
+				controllertest.Advance(time.Minute)
+				if w.Read(Storage, "a", "p-v-w") == "" {
+					t.Error("it went, and its pod uses it")
+				}
+				w.Set("pods", "a", other, "")
+				controllertest.Advance(time.Minute)
+				if w.Read(Storage, "a", "p-v-w") == "" {
+					t.Error("it went with another pod")
+				}
+				w.Set("pods", "a", owner, "")
+				controllertest.Advance(time.Minute)
+				if got := w.Read(Storage, "a", "p-v-w"); got != "" {
+					t.Errorf("it is held by no pod: %s", got)
+				}
+			}, runClaims)
+		})
+	}
+}
+
 // TestClaimAndPodOfOneCommit: a claim stays that a pod uses which the cache shows later than the deletion of the claim.
 func TestClaimAndPodOfOneCommit(t *testing.T) {
 	controllertest.RunInBubble(t, func(w *controllertest.FakeAPI) {
