@@ -133,7 +133,7 @@ func (c *Checks) one(w http.ResponseWriter, r *http.Request, group string, k Che
 		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 		return
 	}
-	text(w, "ok")
+	_, _ = w.Write([]byte("ok")) // the client may have disconnected
 }
 
 func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, checks []Check) {
@@ -171,7 +171,7 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 			names = append(names, fmt.Sprintf("%q", n))
 		}
 		slices.Sort(names)
-		fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(names, ", "))
+		fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(names, ","))
 	}
 	if failed {
 		http.Error(w, lines.String()+group+" check failed", http.StatusInternalServerError)
