@@ -3,7 +3,7 @@
 # server-side apply) and k8s.io/apimachinery v0.37.2 (the bookkeeping of the API server).
 #
 # Seen: if `kubectl apply` wrote an object in two API versions, it has two entries in managedFields. csaupgrade keeps the first of them and drops
-# the other; its comment says that the most recent entry is the first. The API server writes them the other way round, the oldest first.
+# the other; its comment expects the most recent entry to be the first. The API server writes them the other way round, the oldest first.
 # What the newer version set has no owner then: a server-side apply without this field leaves it where it is.
 # Expected: the most recent entry, or both.
 # Who is hurt: objects that have lived through a change of version (autoscaling/v1 to v2, extensions to networking.k8s.io) and are then moved

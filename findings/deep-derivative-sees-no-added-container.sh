@@ -5,7 +5,7 @@
 # and an empty list is derived from every list: a NetworkPolicy without ingress rules, which admits nothing, from one that admits all. A pointer
 # to "", which storageClassName has a meaning for, is derived from every text. Numbers and booleans are the other way round: a 0 or false that is only unset
 # differs from what the server's default made of it.
-# Expected: "unset fields are ignored", as its comment says, and what is set is compared whole, or not at all.
+# Expected: "unset fields are ignored", as its comment promises, and each field that is set is compared as a whole.
 # Who is hurt: operators that update "if !DeepDerivative(desired, live)": what somebody appends to a list in the cluster is never taken back,
 # and an int with a default makes them update for ever.
 set -eu

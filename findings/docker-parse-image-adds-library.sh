@@ -1,5 +1,5 @@
 #!/bin/sh
-# docker-parse-image 3.0.1 (npm), beside parse-docker-image-name 3.0.0 (npm), which has the grammar of the container engines.
+# docker-parse-image 3.0.1 (npm), compared with parse-docker-image-name 3.0.0 (npm), which has the grammar of the container engines.
 #
 # Seen: its full name has "library" in each registry, so that registry.k8s.io/pause:3.9 is registry.k8s.io/library/pause:3.9, which does not exist. localhost is
 # taken for a user of Docker Hub. A digest is a tag ("app:sha256:..."), with a tag before it both are one tag, and a name of three parts is null.

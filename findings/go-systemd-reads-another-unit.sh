@@ -1,5 +1,5 @@
 #!/bin/sh
-# github.com/coreos/go-systemd/v22 v22.7.0 (package unit), beside systemd-escape and systemd.syntax(7) of systemd 252 in Debian 12.
+# github.com/coreos/go-systemd/v22 v22.7.0 (package unit), compared with systemd-escape and systemd.syntax(7) of systemd 252 in Debian 12.
 #
 # Seen: a comment line inside of a continued value ends the value. What follows is an option of its own: --node-labels=zone=a becomes the option
 # "--node-labels" of the section, without an error. The backslashes stay in the value. In names, each byte above 0x7f is escaped and never

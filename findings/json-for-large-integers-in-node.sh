@@ -1,5 +1,5 @@
 #!/bin/sh
-# json-bigint 1.0.0 and jsonparse 1.3.1 with JSONStream 1.3.5 (npm), beside lossless-json 4.3.3, on Node 20.
+# json-bigint 1.0.0 and jsonparse 1.3.1 with JSONStream 1.3.5 (npm), compared with lossless-json 4.3.3, on Node 20.
 #
 # Seen: json-bigint takes each number of more than 15 characters for a large integer. With useNativeBigInt an ordinary double such as 0.30000000000000004
 # is a SyntaxError, which fails the whole document; with storeAsString it becomes a text, and by default an object that "+ 1" appends a

@@ -6,7 +6,7 @@
 # 'self' https://cdn.example.com 'unsafe-inline' loses two quotes, as do "a" OR "b" and a JSON string. The same line in `envs` is kept.
 # Expected: the value, as kubectl with the same key=value has it; kustomize's documentation shows literals without quotes and does not mention this.
 # Who is hurt: passwords and headers that begin and end with a quote: the Secret is made without an error, and the browser or the server
-# refuses something that nobody has written.
+# refuses a value that is in no file.
 set -eu
 dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT; cd "$dir"
 mkdir base

@@ -1,5 +1,5 @@
 #!/bin/sh
-# k8s.io/mount-utils v0.37.2 (the kubelet and CSI drivers read the node's mounts with it), beside github.com/moby/sys/mountinfo v0.7.2 (containerd, runc).
+# k8s.io/mount-utils v0.37.2 (the kubelet and CSI drivers read the node's mounts with it), compared with github.com/moby/sys/mountinfo v0.7.2 (containerd, runc).
 #
 # Seen: a mount may have an empty source: Linux writes two blanks for it into mountinfo, and begins the line of /proc/mounts with a blank. mount-utils splits
 # at any number of blanks, counts one field too few and returns an error instead of all mounts. It does not undo the kernel's \040 either,

@@ -6,7 +6,7 @@
 # Prometheus' own clients write NaN.
 # Expected: no quantile, or NaN: quantiles of several processes cannot be computed from theirs, and a median of nothing is not 0.
 # Who is hurt: services on Node's cluster module: latency grows with the number of workers, an alert on "no success for an hour" by a gauge never fires, and a
-# service that nobody can reach any more has the best latency of all.
+# service that gets no requests any more has the best latency of all.
 set -eu
 dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT; cd "$dir"
 npm install --silent --no-save --prefix . prom-client@15.1.3 >/dev/null

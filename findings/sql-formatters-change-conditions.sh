@@ -1,5 +1,5 @@
 #!/bin/sh
-# pgformatter 5.5 (pg_format) and python3-sqlparse 0.4.2 (with sqlformat) of Debian 12, beside sql-formatter 15.9.0 (npm).
+# pgformatter 5.5 (pg_format) and python3-sqlparse 0.4.2 (with sqlformat) of Debian 12, compared with sql-formatter 15.9.0 (npm).
 #
 # Seen: for pg_format a backslash before a quote escapes it, although a standard string has no escapes: after ESCAPE '\' or 'C:\data\' it formats the next
 # strings as if they were code, so that 'a,b(c)=d' becomes ' a, b (c) = d ', and what is between $$ always. sqlparse with

@@ -1,5 +1,5 @@
 #!/bin/sh
-# sqlite3 3.40.1 of Debian 12 (the shell): `.clone` and `.dump`, beside `.backup`.
+# sqlite3 3.40.1 of Debian 12 (the shell): `.clone` and `.dump`, compared with `.backup`.
 #
 # Seen: `.clone` copies no row of a table with a generated column: it prints an error and "done", and the exit status is 0. Silently, both cut
 # a text at U+0000, number the rows of tables without an INTEGER PRIMARY KEY anew, and set user_version to 0. `.backup` keeps all of it.

@@ -5,7 +5,7 @@
 # by itself since 1.24. The token that each Pod has is issued by the cluster's own URL, and is refused, whatever the audience.
 # Expected: the issuer as a setting of the provisioner, or both kinds of token.
 # Who is hurt: whoever sets up the documented provisioner for Pods: keys and signature are right, and each request is a 401 that
-# says "invalid issuer claim". What helps is a Secret with a token that never expires, which the newer tokens were made to avoid.
+# fails with "invalid issuer claim". What helps is a Secret with a token that never expires, which the newer tokens were made to avoid.
 set -eu
 dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT; cd "$dir"
 cat >main.go <<'EOF'

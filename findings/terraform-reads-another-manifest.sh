@@ -1,5 +1,5 @@
 #!/bin/sh
-# github.com/zclconf/go-cty-yaml v1.2.0 (yamldecode of Terraform and OpenTofu), beside sigs.k8s.io/yaml v1.6.0 (kubectl).
+# github.com/zclconf/go-cty-yaml v1.2.0 (yamldecode of Terraform and OpenTofu), compared with sigs.k8s.io/yaml v1.6.0 (kubectl).
 #
 # Seen: yamldecode reads 0400 as 400, which as a mode of a file is 0620, a date as the text 2024-01-01T00:00:00Z, and 1_000 and 0b11 as texts. kubectl
 # reads 256, the date as it is written, 1000 and 3. Neither has an error.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# k8s.io/apimachinery v0.37.2 (runtime.DefaultUnstructuredConverter: typed objects to and from those of dynamic clients), beside encoding/json.
+# k8s.io/apimachinery v0.37.2 (runtime.DefaultUnstructuredConverter: typed objects to and from those of dynamic clients), compared with encoding/json.
 #
 # Seen: the converter is not JSON: it knows MarshalJSON, but neither MarshalText, nor `,string`, nor float32. A net.IP is written as the base64 of its
 # 16 bytes, an int64 with `,string` as a number, and the float32 0.1 as 0.10000000149011612. The way back refuses "10.0.0.1", and reads
