@@ -30,7 +30,7 @@ const (
 // rule selects.
 //
 // It leaves a role that a client creates, or whose rules or selectors a client changes, alone until it has
-// settled; it applies later changes of the selected roles at once.
+// settled, unless that was before the server started; it applies later changes of the selected roles at once.
 type Controller struct {
 	reconcile.Base
 	// Skip selects further roles that the controller does not fill; nil: none.
@@ -89,7 +89,7 @@ func (c *Controller) set(item *cache.Item) {
 		return
 	}
 	c.roles[item.Name] = role
-	if role.AggregationRule == nil || c.Debounce == 0 || c.skips(role) || !c.settling[role.Name].IsZero() {
+	if role.AggregationRule == nil || c.Debounce == 0 || item.Revision <= c.Start || c.skips(role) || !c.settling[role.Name].IsZero() {
 		return
 	}
 	if old == nil || !equality.Semantic.DeepEqual(old.Rules, role.Rules) || !equality.Semantic.DeepEqual(old.AggregationRule, role.AggregationRule) {

@@ -151,3 +151,31 @@ func TestAggregationRests(t *testing.T) {
 		rules("a role of the server, later", "own", "[]")
 	})
 }
+
+// A role that was there when the server started is filled at once, and not left alone as if it had just been created: a server
+// that is restarted often would never fill it.
+func TestAggregationAfterStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := controllertest.NewCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		set := func(r *rbacv1.ClusterRole) { c.Set(clusterRoles, "", r.Name, r) }
+		set(role("part", "part", "", "pods"))
+		set(role("old", "old", "part", "stale"))
+		start := c.Cache.Get(clusterRoles, "", "old").Revision
+		set(role("new", "new", "part", "stale"))
+		a := &aggregation.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: 5 * time.Second, Start: start}}
+		go func() {
+			if err := a.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		for name, want := range map[string]string{"old": "pods", "new": "stale"} {
+			var r rbacv1.ClusterRole
+			if !c.Get(clusterRoles, "", name, &r) || len(r.Rules) != 1 || r.Rules[0].Resources[0] != want {
+				t.Errorf("%s has %v, want %s", name, r.Rules, want)
+			}
+		}
+	})
+}

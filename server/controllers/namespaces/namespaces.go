@@ -27,7 +27,7 @@ import (
 //
 // No object remains in a deleted namespace; see orphaned. Base.Debounce is the delay before the controller empties a namespace in
 // which a client has created an object, or which another controller seems to be emptying. If the namespace is empty, or its
-// objects are older, it waits for a tenth of a second at most.
+// objects are older, it waits for a tenth of a second at most; if it was deleted before the server started, not at all.
 type Controller struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -221,8 +221,11 @@ func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	return n.empty(ctx, key, g)
 }
 
-// rest returns for how long a namespace is left alone at first.
+// rest returns for how long a namespace is left alone at first: not at all if its last change was before the server started.
 func (n *Controller) rest(it *cache.Item) time.Duration {
+	if it != nil && it.Revision <= n.Start {
+		return 0
+	}
 	var ns corev1.Namespace
 	if n.Debounce == 0 || !reconcile.Decode(it, &ns) {
 		return n.Debounce

@@ -144,12 +144,13 @@ func TestNothingIsLeftOfANamespaceThatDidNotTerminate(t *testing.T) {
 }
 
 // A namespace is left alone until what clients made in it has settled, and not because it
-// holds something.
+// holds something, nor because the server has started since.
 func TestNamespacesSettle(t *testing.T) {
 	const rest = 5 * time.Second
 	for name, tt := range map[string]struct {
 		age    time.Duration // of the youngest object; negative: there is none
 		status corev1.NamespaceStatus
+		older  bool          // than the start of the server
 		want   time.Duration // after that it is worked on, and not before
 	}{
 		"empty":              {age: -1, want: 100 * time.Millisecond},
@@ -158,6 +159,7 @@ func TestNamespacesSettle(t *testing.T) {
 		"of now":             {age: 0, want: rest},
 		"of the future":      {age: -time.Hour, want: rest},
 		"emptied by another": {age: time.Hour, status: corev1.NamespaceStatus{Conditions: make([]corev1.NamespaceCondition, 1)}, want: rest},
+		"before the start":   {age: 0, status: corev1.NamespaceStatus{Conditions: make([]corev1.NamespaceCondition, 1)}, older: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -177,12 +179,17 @@ func TestNamespacesSettle(t *testing.T) {
 				c.Set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1", DeletionTimestamp: &now}, Status: tt.status})
 				ctx, cancel := context.WithCancel(t.Context())
 				n := &namespaces.Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.DiscardLog, Debounce: rest}, Catalogue: c.Catalogue}
+				if tt.older {
+					n.Start = c.Cache.Get("namespaces", "", "a").Revision
+				}
 				ended := make(chan error, 1)
 				go func() { ended <- n.Run(ctx) }()
-				time.Sleep(tt.want - time.Millisecond)
-				synctest.Wait()
-				if early := c.Written(); len(early) > 0 {
-					t.Errorf("too early: %v", early)
+				if tt.want > 0 {
+					time.Sleep(tt.want - time.Millisecond)
+					synctest.Wait()
+					if early := c.Written(); len(early) > 0 {
+						t.Errorf("too early: %v", early)
+					}
 				}
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
