@@ -13,6 +13,7 @@ type Check struct {
 	Call     time.Duration `json:"call"`
 	Return   time.Duration `json:"ret"`
 	Calm     bool          `json:"calm,omitempty"`  // the promise holds only while no fault impairs the server
+	Clocked  bool          `json:"clock,omitempty"` // it holds only while the clocks of all servers are right
 	Wrong    string        `json:"wrong,omitempty"` // how the promise was broken; "" if it was kept
 	Seen     []string      `json:"seen,omitempty"`  // the requests and answers that show it
 }

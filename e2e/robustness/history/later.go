@@ -36,6 +36,7 @@ type Due struct {
 	Server   int           `json:"s"`                 // that acknowledged the cause
 	Alone    bool          `json:"alone,omitempty"`   // that server alone brings the result, and shows it
 	Stamped  bool          `json:"stamped,omitempty"` // the clock of the database, or of that server, decides when it comes
+	Clocked  bool          `json:"clock,omitempty"`   // it comes only while the clocks of all servers are right
 	Within   time.Duration `json:"within"`
 	Cause    time.Duration `json:"cause"` // when the cause was acknowledged
 	Came     time.Duration `json:"came,omitempty"`

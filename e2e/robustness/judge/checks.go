@@ -17,6 +17,8 @@ func (j *judge) checks() {
 			j.open("promises of what the database may have lost")
 		case c.Calm && j.away(touched, c.Server).within(c.Call, c.Return) > 0:
 			j.open("promises that hold only while nothing keeps a server from its work")
+		case c.Clocked && j.anyClockSet(c.Call, c.Return):
+			j.open("promises that hold only while the clocks of servers are right")
 		case c.Wrong != "":
 			j.judged(c.Property)
 			j.violate(c.Property, append([]string{c.String()}, c.Seen...), "%s: %s", c.What, c.Wrong)

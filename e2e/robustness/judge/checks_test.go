@@ -8,6 +8,10 @@ import (
 
 func init() {
 	s := time.Second
+	clocked := func(r *history.Round, begin, end time.Duration) {
+		r.Checks = append(r.Checks, &history.Check{Property: "leads", What: "a Lease", Server: 1, Call: 20 * s, Return: 21 * s, Clocked: true, Wrong: "another holds it"})
+		fault(r, history.Fault{Clock: true, Begin: begin, End: end})
+	}
 	check := func(r *history.Round, wrong string, calm bool) {
 		r.Checks = append(r.Checks, &history.Check{Property: "encryption", What: "a row", Call: 2 * s, Return: 3 * s, Calm: calm, Wrong: wrong})
 	}
@@ -53,6 +57,11 @@ func init() {
 			check(r, "late", true)
 			fault(r, history.Fault{Begin: s, End: 4 * s, Server: 2})
 		}, "encryption: a row: late"},
+
+		"a promise of right clocks that is broken":                  {func(r *history.Round) { clocked(r, 22*s, 23*s) }, "leads: a Lease: another holds it"},
+		"a promise of right clocks that is broken while one is set": {func(r *history.Round) { clocked(r, 20500*ms, 23*s) }, ""},
+		"a promise of right clocks that is broken soon after":       {func(r *history.Round) { clocked(r, 9*s, 11*s) }, ""},
+		"a promise of right clocks that is broken long after":       {func(r *history.Round) { clocked(r, 8*s, 9*s) }, "leads: a Lease: another holds it"},
 
 		"a request in the audit log": {func(r *history.Round) { audited(r, all) }, ""},
 		"a request that the audit log lacks": {func(r *history.Round) {

@@ -23,6 +23,10 @@ func (j *judge) dues() {
 			j.open("results whose cause the database may have lost")
 			continue
 		}
+		if d.Clocked && j.anyClockSet(d.Cause, d.Until) {
+			j.open("results that come only while the clocks of servers are right")
+			continue
+		}
 		if d.Stamped && j.misdated(&history.Op{Server: d.Server, Call: d.Cause - stampTime, Return: d.Cause}) {
 			j.open("Events that were written while the clock by which they expire was set")
 			continue

@@ -124,6 +124,16 @@ func init() {
 		}, ""},
 		"a result whose cause may be lost": {func(r *history.Round) { due(r, 0, 3*s+judge.ReturnTime); goesOn(r, 25) }, ""},
 
+		"a result that comes late by a clock that was set": {func(r *history.Round) {
+			due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime)
+			r.Dues[len(r.Dues)-1].Clocked = true
+			fault(r, history.Fault{Server: 1, Clock: true, Begin: 4 * s, End: 5 * s})
+		}, ""},
+		"a result that comes late by clocks that are right": {func(r *history.Round) {
+			due(r, 3*s+judge.ReturnTime, 3*s+judge.ReturnTime)
+			r.Dues[len(r.Dues)-1].Clocked = true
+		}, "holds: a place does not come within 30s"},
+
 		"an Event that ends late": {func(r *history.Round) { end(r, 3*s+judge.EndTime) }, "expiry: the end of an Event does not come within 40s"},
 		"an Event that ends late after its clock was wrong": {func(r *history.Round) {
 			end(r, 3*s+judge.EndTime)

@@ -145,6 +145,14 @@ func (j *judge) clockSet(server int, from, to time.Duration) bool {
 	})
 }
 
+// clockSettles is how long after a clock was wrong its effects may last, such as a Lease that was valid by it.
+const clockSettles = 10 * time.Second
+
+// anyClockSet reports whether the wall clock of any server was not right between two times, or shortly before.
+func (j *judge) anyClockSet(from, to time.Duration) bool {
+	return slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Clock && f.Begin <= to && f.End+clockSettles >= from })
+}
+
 // denied reports whether a request was refused for want of a right: it was no overload, no timeout and no conflict.
 func denied(code int) bool {
 	switch code {

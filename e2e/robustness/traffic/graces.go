@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
 // graceNode is a node without a kubelet: its Pods stay until a client deletes them at once.
@@ -27,13 +29,14 @@ func (c *client) grace(ctx context.Context, name string) bool {
 	if !c.made(ctx, c, [2]string{narrow + "/pods", fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"nodeName":%q,"terminationGracePeriodSeconds":300,"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}}`, name, graceNode)}) {
 		return false
 	}
-	first := 100 + c.rand.IntN(100)
+	first, began := 100+c.rand.IntN(100), c.rec.Now()
 	for _, step := range [][2]int{{first, first}, {first + 1 + c.rand.IntN(90), first}, {first - 60, first - 60}} {
 		if _, _, ok := c.must(ctx, c, http.MethodDelete, fmt.Sprintf("%s?gracePeriodSeconds=%d", path, step[0]), "", http.StatusOK, http.StatusAccepted, http.StatusNotFound); !ok {
 			return false
 		}
 		for range 3 {
-			c.inspect(ctx, "lifecycle", fmt.Sprintf("the Pod %s, which is deleted with a period of grace of %d seconds", name, step[0]), path, func(o object) string {
+			check := &history.Check{Property: "lifecycle", What: fmt.Sprintf("the Pod %s, which is deleted with a period of grace of %d seconds", name, step[0]), Server: c.next(), Call: began, Clocked: true}
+			c.inspectFor(ctx, check, path, func(o object) string {
 				seconds, _ := o.at("metadata", "deletionGracePeriodSeconds").(float64)
 				if wrong := going(o); wrong != "" || int(seconds) == step[1] {
 					return wrong

@@ -70,7 +70,11 @@ func (o object) text(path ...string) string {
 
 // inspect reads an object that no other client writes at one of the servers, and records what wrong finds in the answer.
 func (c *client) inspect(ctx context.Context, property, what, path string, wrong func(object) string) {
-	check := &history.Check{Property: property, What: what, Server: c.next(), Call: c.rec.Now()}
+	c.inspectFor(ctx, &history.Check{Property: property, What: what, Server: c.next(), Call: c.rec.Now()}, path, wrong)
+}
+
+// inspectFor reads an object, and records what wrong finds in the answer as the result of a check.
+func (c *client) inspectFor(ctx context.Context, check *history.Check, path string, wrong func(object) string) {
 	code, answer, err := c.send(ctx, check.Server, http.MethodGet, path, "", "")
 	check.Return = c.rec.Now()
 	var o object
