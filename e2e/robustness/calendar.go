@@ -55,6 +55,9 @@ func releaseArgs(r cluster.Release) []string {
 	if r == cluster.Oldest {
 		args = append(args, "--runtime-config=storagemigration.k8s.io/v1alpha1=true")
 	}
+	if r > cluster.Oldest {
+		args = append(args, "--feature-gates=CoordinatedLeaderElection=true", "--runtime-config=coordination.k8s.io/v1beta1=true")
+	}
 	if r >= 35 {
 		args = append(args, "--runtime-config=storagemigration.k8s.io/v1beta1=true")
 	}

@@ -50,7 +50,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"audit", "Each request that was answered is in the audit log of its server, once in each stage, with its verb, object, user and code, and with bodies only at a level that has them"},
 	{"migrations", "After a storage migration no object is stored in another version, and none is lost; storedVersions has each version in which objects may be stored"},
 	{"fairness", "A request belongs to the first flow schema that matches it; a user who floods one level delays no other one; no request waits without end, and none of an exempt level waits"},
-	{"leads", "A lead is taken from nobody who renews it"},
+	{"leads", "A lead is taken from nobody who renews it, and a Lease goes to the best of its candidates"},
 	{"liveness", "Every client continues after the faults, without a restart, no server goes on to refuse what it may do, and controllers restore what each namespace has"},
 	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
 }

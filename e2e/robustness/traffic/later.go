@@ -25,6 +25,7 @@ var later = []struct {
 	{33, "resizes", (*client).resizes},
 	{33, "ordered", (*client).ordered},
 	{33, "later-rules", (*client).breaksLater},
+	{33, "elections", (*client).elections},
 	{34, "claims", (*client).claims},
 	{34, "classes-in-use", (*client).classesInUse},
 	{36, "groups-in-use", (*client).groupsInUse},
