@@ -124,6 +124,8 @@ type Op struct {
 	Error   string        `json:"err,omitempty"`
 	Got     *State        `json:"got,omitempty"`
 	Audit   string        `json:"audit,omitempty"` // the level at which the servers record it; "": they need not
+	// AuditEnd: they record only its last stage.
+	AuditEnd bool `json:"auditend,omitempty"`
 }
 
 // Faulty reports whether an answer says that the request itself is wrong, whatever the server's state is.

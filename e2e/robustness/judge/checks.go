@@ -67,9 +67,13 @@ func (j *judge) audits() {
 			continue
 		}
 		received, complete := found[place{o.ID, stageReceived}], found[place{o.ID, stageComplete}]
-		if received == nil || complete == nil {
+		if received != nil && o.AuditEnd {
+			j.violate("audit", append(opLines(o), received.String()), "the audit log has a stage of a request that its policy omits")
+			continue
+		}
+		if received == nil && !o.AuditEnd || complete == nil {
 			until := o.Return // the first line comes before the request is handled
-			if received != nil {
+			if received != nil || o.AuditEnd {
 				until += auditedAfter
 			}
 			if j.away(touched, o.Server).within(o.Call-auditedBefore, until) > 0 {
@@ -82,6 +86,9 @@ func (j *judge) audits() {
 		}
 		j.judged("audit")
 		for _, a := range []*history.Audited{received, complete} {
+			if a == nil {
+				continue
+			}
 			if wrong := misrecorded(o, a); wrong != "" {
 				j.violate("audit", append(opLines(o), a.String()), "the audit log has another %s of a request", wrong)
 				break

@@ -81,6 +81,22 @@ func init() {
 			audited(r, func(*history.Op, []*history.Audited) []*history.Audited { return nil })
 			killed(r, 2500*ms)
 		}, ""},
+		"a request of which the audit log has the end alone": {func(r *history.Round) {
+			audited(r, func(o *history.Op, events []*history.Audited) []*history.Audited {
+				o.AuditEnd = true
+				return events[1:]
+			})
+		}, ""},
+		"a request of which the audit log has a stage that it must not have": {func(r *history.Round) {
+			audited(r, func(o *history.Op, events []*history.Audited) []*history.Audited { o.AuditEnd = true; return events })
+		}, "audit: the audit log has a stage of a request that its policy omits"},
+		"a request of which the audit log lacks the only stage": {func(r *history.Round) {
+			audited(r, func(o *history.Op, _ []*history.Audited) []*history.Audited { o.AuditEnd = true; return nil })
+		}, lacks},
+		"a request of which the audit log of a killed server lacks the only stage": {func(r *history.Round) {
+			audited(r, func(o *history.Op, _ []*history.Audited) []*history.Audited { o.AuditEnd = true; return nil })
+			killed(r, 3400*ms)
+		}, ""},
 		"a request that the audit log need not have": {func(r *history.Round) {
 			audited(r, func(o *history.Op, _ []*history.Audited) []*history.Audited { o.Audit = ""; return nil })
 		}, ""},

@@ -180,6 +180,7 @@ func (c *client) record(op *history.Op, method, path, contentType, body string, 
 		contentType, body = encoded(c.form, body)
 	}
 	op.Client, op.Audit, op.Call = c.name, c.audited(op), c.rec.Now()
+	op.AuditEnd = op.Audit != "" && op.Key.Resource == pods.resource
 	code, answer, err := c.send(withAuditID(context.Background(), op.ID), op.Server, method, path, contentType, body)
 	op.Return, op.Code, op.Outcome = c.rec.Now(), code, outcome(code, answer, err)
 	if err != nil {

@@ -26,10 +26,11 @@ const (
 )
 
 // auditPolicy records Secrets without their content, and the writes of administrators, some Leases and custom resources with all bodies. It
-// leaves out the fleet, whose writes are too many.
+// leaves out the fleet, whose writes are too many, and the first stage of writes of Pods.
 var auditPolicy = fmt.Sprintf(`{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"None","namespaces":[%q]},
 {"level":%q,"resources":[{"group":"","resources":["secrets","serviceaccounts/token"]}]},
 {"level":%q,"userGroups":["system:masters"],"verbs":["create","update","patch","delete"],"namespaces":[%q],"resources":[{"group":"coordination.k8s.io","resources":["leases"]},{"group":%q,"resources":["widgets"]}]},
+{"level":%[2]q,"omitStages":["RequestReceived"],"userGroups":["system:masters"],"verbs":["create","update","patch","delete","deletecollection"],"resources":[{"group":"","resources":["pods","pods/*"]}]},
 {"level":%[2]q,"userGroups":["system:masters"],"verbs":["create","update","patch","delete","deletecollection"]},{"level":"None"}]}`,
 	fleetNamespace, metadataLevel, bodiesLevel, bodiesNamespace, history.CustomGroup)
 
