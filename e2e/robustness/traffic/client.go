@@ -35,6 +35,7 @@ type client struct {
 	token    string
 	as       string   // the user that it impersonates; "": none
 	groups   []string // of that user
+	uid      string   // of that user; "": none is named
 	pretends bool     // it sends the headers in claimed
 	form     history.Form
 	gzip     bool // it accepts compressed answers
@@ -101,6 +102,9 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 		req.Header.Set("Impersonate-User", c.as)
 		for _, group := range c.groups {
 			req.Header.Add("Impersonate-Group", group)
+		}
+		if c.uid != "" {
+			req.Header.Set("Impersonate-Uid", c.uid)
 		}
 	}
 	if c.pretends {

@@ -27,6 +27,7 @@ const (
 type use struct {
 	as     string
 	groups []string
+	uid    string
 	method string
 	path   string
 	body   string
@@ -112,7 +113,7 @@ func (c *client) useWays(ctx context.Context, all []way, long time.Duration) {
 // use records a request. The answer that its object does not exist, or that its revision is not kept, is that to a user who may see it.
 func (c *client) use(ctx context.Context, subject, what string, u use) {
 	by := *c
-	by.as, by.groups = u.as, u.groups
+	by.as, by.groups, by.uid = u.as, u.groups, u.uid
 	a := &history.Access{Subject: subject, Server: c.next(), What: what, Timed: c.token != harness.AdminToken, Call: c.rec.Now()}
 	code, answer, err := by.send(ctx, a.Server, u.method, u.path, plainJSON, u.body)
 	if err != nil {

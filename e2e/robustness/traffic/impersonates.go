@@ -7,10 +7,15 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 )
 
-// impersonates sends requests of a service account that may impersonate one user for one verb: it needs a right to impersonate that user,
-// and another one for the request. Each turn grants them in another order, and then revokes one.
+// constrained is the release from which on a right to impersonate a user needs another one for each verb.
+const constrained cluster.Release = 36
+
+// impersonates sends requests of a service account that may impersonate one user. In later releases it may do so for one verb: it needs a
+// right to impersonate that user, and another one for the request. Each turn grants them in another order, and then revokes one.
 func (c *client) impersonates(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
@@ -28,11 +33,15 @@ func (c *client) impersonate(ctx context.Context, admin *client, name string, tu
 	role := func(name, rule string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"rules":[{%s}]}`, name, rule)
 	}
+	group, verb, granted := "authentication.k8s.io", "impersonate:user-info", c.granted(turn)
+	if c.release < constrained {
+		group, verb, turn = "", "impersonate", 1 // which grants and revokes the only right that counts
+	}
 	objects := [][2]string{
 		{redAccounts, fmt.Sprintf(`{"metadata":{"name":%q}}`, name)},
 		{rolesPath + "roles", role(target, `"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list"]`)},
 		{rolesPath + "rolebindings", boundTo(target, "Role", target, userSubject(target))},
-		{rbacPath + "clusterroles", role(as, fmt.Sprintf(`"apiGroups":["authentication.k8s.io"],"resources":["users"],"verbs":["impersonate:user-info"],"resourceNames":[%q]`, target))},
+		{rbacPath + "clusterroles", role(as, fmt.Sprintf(`"apiGroups":[%q],"resources":["users"],"verbs":[%q],"resourceNames":[%q]`, group, verb, target))},
 		{rolesPath + "roles", role(on, `"apiGroups":[""],"resources":["configmaps"],"verbs":["impersonate-on:user-info:get"]`)},
 	}
 	rights := [2][2]string{
@@ -56,13 +65,16 @@ func (c *client) impersonate(ctx context.Context, admin *client, name string, tu
 	}
 	const one = redMaps + "/secret-of-red"
 	all := []way{{name: name, uses: []use{get(target, one)}, nevers: []use{
-		get(target, redMaps+"?limit=1"), get(target+"-2", one), get(target, one, "system:masters"), get(target, "/api/v1/namespaces/blue/configmaps/secret-of-blue"), get("", one),
+		get(target+"-2", one), get(target, one, "system:masters"), {as: target, uid: "of-another", method: http.MethodGet, path: one}, get(target, "/api/v1/namespaces/blue/configmaps/secret-of-blue"), get("", one),
 	}}}
+	if c.release >= constrained {
+		all[0].nevers = append(all[0].nevers, get(target, redMaps+"?limit=1"))
+	}
 	user.useWays(ctx, all, 500*time.Millisecond)
 	if !c.change(ctx, admin, name, true, http.MethodPost, last[0], last[1], http.StatusCreated, http.StatusConflict) {
 		return false
 	}
-	user.useWays(ctx, all, max(c.granted(turn), trying))
+	user.useWays(ctx, all, max(granted, trying))
 	if !c.change(ctx, admin, name, false, http.MethodDelete, ends, "", http.StatusOK, http.StatusNotFound) {
 		return false
 	}

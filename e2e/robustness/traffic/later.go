@@ -21,6 +21,7 @@ var later = []struct {
 }{
 	{cluster.Oldest, "mutations", (*client).mutations},
 	{cluster.Oldest, "migrates", (*client).migrates},
+	{cluster.Oldest, "impersonates", (*client).impersonates},
 	{33, "networks", (*client).networks},
 	{33, "resizes", (*client).resizes},
 	{33, "ordered", (*client).ordered},
@@ -29,7 +30,6 @@ var later = []struct {
 	{34, "claims", (*client).claims},
 	{34, "classes-in-use", (*client).classesInUse},
 	{36, "groups-in-use", (*client).groupsInUse},
-	{36, "impersonates", (*client).impersonates},
 	{36, "shards", (*client).shards},
 }
 
