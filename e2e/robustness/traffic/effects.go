@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -89,10 +90,11 @@ const (
 
 // effectsSetup are the objects that effects need.
 var effectsSetup = [][2]string{
-	{"/api/v1/namespaces", `{"metadata":{"name":"defaulted"}}`}, {"/api/v1/namespaces", `{"metadata":{"name":"scoped"}}`}, {"/api/v1/namespaces", `{"metadata":{"name":"measured"}}`},
+	{"/api/v1/namespaces", `{"metadata":{"name":"defaulted","labels":{"pod-security.kubernetes.io/warn":"restricted"}}}`}, {"/api/v1/namespaces", `{"metadata":{"name":"scoped"}}`}, {"/api/v1/namespaces", `{"metadata":{"name":"measured"}}`},
 	{"/apis/scheduling.k8s.io/v1/priorityclasses", `{"metadata":{"name":"robust-high"},"value":4711,"preemptionPolicy":"Never"}`},
 	{"/apis/node.k8s.io/v1/runtimeclasses", `{"metadata":{"name":"robust"},"handler":"robust","overhead":{"podFixed":{"cpu":"120m"}},"scheduling":{"nodeSelector":{"robust":"yes"}}}`},
 	{"/apis/autoscaling/v1" + defaultedScalers, `{"metadata":{"name":"twin"},"spec":{` + scaledOne + `,"targetCPUUtilizationPercentage":55}}`},
+	{defaulted + "/secrets", `{"metadata":{"name":"first-type"},"type":"robust.rowlock.dev/first"}`}, {defaulted + "/secrets", `{"metadata":{"name":"second-type"},"type":"robust.rowlock.dev/second"}`},
 	{scoped + "/resourcequotas", restrictedTo("best-effort", `"pods":"0"`, `,"scopes":["BestEffort"]`)},
 	{scoped + "/resourcequotas", restrictedTo("terminating", `"pods":"0"`, `,"scopes":["Terminating"]`)},
 	{scoped + "/resourcequotas", restrictedTo("class", `"pods":"0"`, `,"scopeSelector":{"matchExpressions":[{"scopeName":"PriorityClass","operator":"In","values":["robust-high"]}]}`)},
@@ -123,10 +125,13 @@ var effects = []effect{
 	dry("the taint of a new Node", "/api/v1/nodes", `{"metadata":{"name":"new"}}`, `"key":"node.kubernetes.io/not-ready"`),
 	dry("the defaults of a StorageClass", "/apis/storage.k8s.io/v1/storageclasses", `{"metadata":{"name":"s"},"provisioner":"p"}`, `"reclaimPolicy":"Delete"`, `"volumeBindingMode":"Immediate"`),
 	dry("the defaults of a LimitRange", defaulted+"/limitranges", `{"metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"2"}}]}}`, `"defaultRequest":{"cpu":"2"}`),
+	dry("the warning of a Pod that a standard forbids", defaulted+"/pods", plainPod(""), "would violate PodSecurity"),
 	dry("the warning of an unknown field", defaulted+"/configmaps", `{"metadata":{"name":"w"},"nothing":1}`, `unknown field \"nothing\"`),
 	dry("the warning of a field that is there twice", defaulted+"/configmaps", `{"metadata":{"name":"w"},"data":{"a":"b"},"data":{"a":"c"}}`, `duplicate field \"data\"`),
 	{"the warning of a deprecated version", http.MethodGet, agingPath + "v1/antiques", "", "", 0, []string{"aging.rowlock.dev/v1 Antique is deprecated; use aging.rowlock.dev/v2 Antique"}, nil},
 	{"no warning of a version that is not deprecated", http.MethodGet, agingPath + "v2/antiques", "", "", 0, nil, []string{"is deprecated"}},
+	{"the Secrets of a type", http.MethodGet, defaulted + "/secrets?fieldSelector=type%3Drobust.rowlock.dev%2Ffirst", "", "", 0, []string{`"name":"first-type"`}, []string{`"name":"second-type"`}},
+	{"the Secrets of other types", http.MethodGet, defaulted + "/secrets?fieldSelector=type!%3Drobust.rowlock.dev%2Ffirst", "", "", 0, []string{`"name":"second-type"`}, []string{`"name":"first-type"`}},
 	{"the fields of a custom resource", http.MethodPost, widgets.path(Namespaces[0], "") + "?dryRun=All", plainJSON, `{"apiVersion":"robust.rowlock.dev/v1","kind":"Widget","metadata":{"name":"pruned"},"spec":{"side":"none","unknown":"stranger"}}`, 0, []string{`"side":"none"`}, []string{"stranger"}},
 	{"the metrics of an autoscaler in another version", http.MethodGet, "/apis/autoscaling/v2" + defaultedScalers + "/twin", "", "", 0, []string{`"name":"cpu"`, `"averageUtilization":55`, `"maxReplicas":3`}, nil},
 	{"the target of an autoscaler", http.MethodGet, "/apis/autoscaling/v1" + defaultedScalers + "/twin", "", "", 0, []string{`"targetCPUUtilizationPercentage":55`}, nil},
@@ -158,10 +163,10 @@ var effects = []effect{
 // takesEffect tries all effects in turn, at all servers. That a server does what it must is recorded as a right, which the set-up grants: a
 // server that begins needs some time until it has read the objects.
 func (c *client) takesEffect(ctx context.Context) {
-	if !c.made(ctx, c, effectsSetup...) || !c.mergeSet(ctx, "first", "a") || !c.mergeSet(ctx, "second", "b") || !c.counted(ctx) {
+	if !c.made(ctx, c, append(effectsSetup[:len(effectsSetup):len(effectsSetup)], effectPolicies()...)...) || !c.age(ctx) || !c.mergeSet(ctx, "first", "a") || !c.mergeSet(ctx, "second", "b") || !c.counted(ctx) {
 		return
 	}
-	now := c.rec.Now()
+	now, effects := c.rec.Now(), slices.Concat(effects, policyEffects, agedEffects)
 	subject := func(e *effect) string { return c.label() + ": " + e.what }
 	for i := range effects {
 		c.rec.Add(&history.Right{Subject: subject(&effects[i]), Granted: true, Call: now, Return: now, Outcome: history.OK})
