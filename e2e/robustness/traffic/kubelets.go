@@ -13,9 +13,10 @@ import (
 const (
 	nodesNamespace = "kubelets"
 	nodesPath      = "/api/v1/namespaces/" + nodesNamespace
+	plainClaim     = `,"spec":{"storageClassName":"","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}`
 )
 
-// kubelets is nodes that may read what their Pods need: a Secret and a ConfigMap, as long as there is a Pod that has them.
+// kubelets is nodes that may read what their Pods need: a Secret, a ConfigMap and a claim, as long as there is a Pod that has them.
 func (c *client) kubelets(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
@@ -26,9 +27,9 @@ func (c *client) kubelets(ctx context.Context) {
 	for turn := 0; ctx.Err() == nil; turn++ {
 		name := fmt.Sprintf("%s-r%d-%d", c.name, c.round, turn)
 		// Pods of a node that is not there do not stay.
-		objects := [][2]string{{nodesPath + "/secrets", name}, {nodesPath + "/configmaps", name}, {nodesPath + "/secrets", name + "-other"}, {"/api/v1/nodes", name}}
+		objects := [][2]string{{nodesPath + "/secrets", name}, {nodesPath + "/configmaps", name}, {nodesPath + "/secrets", name + "-other"}, {nodesPath + "/persistentvolumeclaims", name}, {"/api/v1/nodes", name}}
 		for _, o := range objects {
-			if _, _, ok := c.must(ctx, admin, http.MethodPost, o[0], fmt.Sprintf(`{"metadata":{"name":%q}}`, o[1]), made...); !ok {
+			if _, _, ok := c.must(ctx, admin, http.MethodPost, o[0], fmt.Sprintf(`{"metadata":{"name":%q}%s}`, o[1], map[string]string{nodesPath + "/persistentvolumeclaims": plainClaim}[o[0]]), made...); !ok {
 				return
 			}
 		}
@@ -46,7 +47,7 @@ func (c *client) kubelets(ctx context.Context) {
 // kubelet has a node get a Pod and lose it.
 func (c *client) kubelet(ctx context.Context, admin *client, name string, turn int) bool {
 	pod := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"nodeName":%[1]q,"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}],
-"volumes":[{"name":"s","secret":{"secretName":%[1]q}},{"name":"c","configMap":{"name":%[1]q}}]}}`, name)
+"volumes":[{"name":"s","secret":{"secretName":%[1]q}},{"name":"c","configMap":{"name":%[1]q}},{"name":"v","persistentVolumeClaim":{"claimName":%[1]q}}]}}`, name)
 	node := func(method, path, body string) use {
 		return use{as: "system:node:" + name, groups: []string{"system:nodes"}, method: method, path: nodesPath + path, body: body}
 	}
@@ -54,9 +55,9 @@ func (c *client) kubelet(ctx context.Context, admin *client, name string, turn i
 	other.as += "-2"
 	member := node(http.MethodGet, "/secrets/"+name, "")
 	member.groups = []string{"kubelets"} // without any, constrained impersonation may add that of nodes
-	uses := []use{node(http.MethodGet, "/secrets/"+name, ""), node(http.MethodGet, "/secrets?fieldSelector=metadata.name%3D"+name, ""), node(http.MethodGet, "/configmaps/"+name, "")}
+	uses := []use{node(http.MethodGet, "/secrets/"+name, ""), node(http.MethodGet, "/secrets?fieldSelector=metadata.name%3D"+name, ""), node(http.MethodGet, "/configmaps/"+name, ""), node(http.MethodGet, "/persistentvolumeclaims/"+name, "")}
 	nevers := []use{other, member, node(http.MethodGet, "/secrets?limit=1", ""), node(http.MethodGet, "/pods?limit=1", ""), node(http.MethodDelete, "/secrets/"+name+"?dryRun=All", ""),
-		node(http.MethodGet, "/secrets/"+name+"-other", ""), node(http.MethodGet, "/secrets/"+name+"-none", ""), node(http.MethodGet, "/configmaps/"+name+"-other", "")}
+		node(http.MethodGet, "/secrets/"+name+"-other", ""), node(http.MethodGet, "/secrets/"+name+"-none", ""), node(http.MethodGet, "/configmaps/"+name+"-other", ""), node(http.MethodGet, "/persistentvolumeclaims/"+name+"-other", "")}
 	for i := range nevers {
 		nevers[i].hidden = true
 	}
