@@ -48,8 +48,8 @@ type Meta struct {
 	owners     part
 }
 
-// Scan reads the Meta of an encoded object of a storage (nil: no fields). The
-// bytes must be valid JSON, and must not change afterwards.
+// Scan reads the Meta of an encoded object of a storage (nil: no fields), and no member behind those that Meta needs: a status may
+// be large. The bytes must be valid JSON without repeated members, and must not change afterwards.
 func Scan(b []byte, st *kinds.Storage) (*Meta, error) {
 	m := &Meta{Storage: st}
 	var fields []kinds.SelectableField
@@ -74,6 +74,7 @@ func Scan(b []byte, st *kinds.Storage) (*Meta, error) {
 		} else {
 			end = m.find(b, name.In(b), at, 0, wanted)
 		}
+		wanted = m.outside(name.In(b), wanted)
 		return end, !met || wanted != 0
 	})
 	if end < 0 {
@@ -117,6 +118,16 @@ func (m *Meta) readLabels(b []byte, at int) int {
 		m.Labels[packing.View(name.In(b))] = value
 		return end, true
 	})
+}
+
+// outside returns the wanted fields whose paths do not begin with key.
+func (m *Meta) outside(key []byte, wanted uint64) uint64 {
+	for left := wanted; left != 0; left &= left - 1 {
+		if i := bits.TrailingZeros64(left); m.Storage.Fields[i].Path[0] == string(key) {
+			wanted &^= 1 << i
+		}
+	}
+	return wanted
 }
 
 // find sets the wanted fields whose paths have key at a depth.

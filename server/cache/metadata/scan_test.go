@@ -151,6 +151,25 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// TestScanReadsNoFurther: members behind those with selectable fields are not read: writers wait while an object is scanned, and a
+// status may have megabytes.
+func TestScanReadsNoFurther(t *testing.T) {
+	st := &kinds.Storage{Fields: []kinds.SelectableField{
+		{Label: "spec.color", Path: []string{"spec", "color"}},
+		{Label: "spec.size", Path: []string{"spec", "size"}},
+	}}
+	const head = `{"apiVersion":"example.com/v1","kind":"Shirt","metadata":{"name":"a"},`
+	for text, further := range map[string]bool{
+		head + `"spec":{"color":"blue","size":"L"},"status":?`: false,
+		head + `"other":{},"spec":{"color":"blue"},"status":?`: false,
+		head + `"status":?`: true,
+	} {
+		if m, err := Scan([]byte(text), st); (err != nil) != further || !further && m.Fields[0] != "blue" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // check returns an error unless b is one JSON object.
 func check(b []byte) error {
 	i := scan.Space(b, 0)
