@@ -14,19 +14,24 @@ func (w *Writer) recordOwner(req *Request, obj, old kinds.Object) error {
 		} else {
 			err = w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Clock())
 		}
-		if err != nil {
-			w.Log.Debug("an object is stored without managed fields", "error", err)
-			obj.SetManagedFields(nil)
-		}
+		w.orWithout(obj, err)
 		return nil
 	})
 }
 
 // Own records the sender of a body that is never stored, of a kind that r describes, as the owner of all its
-// fields.
-func (w *Writer) Own(r *kinds.Resource, sub string, obj kinds.Object, manager string) error {
+// fields. If ownership cannot be computed, the body gets no managed fields.
+func (w *Writer) Own(r *kinds.Resource, sub string, obj kinds.Object, manager string) {
 	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
-	return w.Owner.AfterCreate(r, sub, obj, manager, w.Clock())
+	w.orWithout(obj, w.Owner.AfterCreate(r, sub, obj, manager, w.Clock()))
+}
+
+// orWithout removes the managed fields of an object for which they could not be computed.
+func (w *Writer) orWithout(obj kinds.Object, err error) {
+	if err != nil {
+		w.Log.Debug("an object has no managed fields", "error", err)
+		obj.SetManagedFields(nil)
+	}
 }
 
 // inServed calls fn with the objects in r's version, and copies the managed fields back.

@@ -56,6 +56,9 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 	if !ok {
 		return nil, fmt.Errorf("%v cannot be converted to %v", gvk, target)
 	}
+	if _, isTree := in.(*unstructured.Unstructured); !isTree && to == gvk {
+		return in, nil // the catalogue has no bodies of subresources
+	}
 	from := c.schemas.Catalogue().LookupKind(gvk)
 	if from == nil || from.New == nil {
 		return nil, runtime.NewNotRegisteredErrForKind("the catalogue", gvk)

@@ -82,8 +82,12 @@ func libraryManager(r *kinds.Resource, sub string, c converter) (*managedfields.
 	for _, p := range resetFields(r, sub) {
 		reset = append(reset, strings.Split(p, "."))
 	}
+	types := c.schemas.Converter()
+	if r.HasGoType() && c.schemas.Catalogue().LookupKind(r.GVK()) == nil { // the body of a subresource
+		types = c.schemas.ConverterAs(r.GoType())
+	}
 	m, err := merging.NewFieldManager(merging.Kind{
-		Converter: c.schemas.Converter(), Convertor: c, Defaulter: c, Creater: c,
+		Converter: types, Convertor: c, Defaulter: c, Creater: c,
 		Kind: r.GVK(), Subresource: sub, ResetFields: reset, Custom: !r.HasGoType(),
 	})
 	if err != nil {

@@ -157,5 +157,6 @@ func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOpti
 	if err := c.MatchNamespace(obj); err != nil {
 		return nil, err
 	}
-	return options, h.Writes.Own(c.Resource, "", obj, c.Manager(options.FieldManager))
+	h.Writes.Own(c.Resource, "", obj, c.Manager(options.FieldManager))
+	return options, nil
 }

@@ -49,9 +49,7 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	if err := c.MatchNamespace(req); err != nil {
 		return err
 	}
-	if err := h.Writes.Own(requests, c.Sub.Name, req, c.Manager(options.FieldManager)); err != nil {
-		return err
-	}
+	h.Writes.Own(requests, c.Sub.Name, req, c.Manager(options.FieldManager))
 	// Admission and the rest go by what all servers have written: no commit verifies it later.
 	if err := h.Objects.CatchUp(c.Context()); err != nil {
 		return err

@@ -24,9 +24,7 @@ func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
 	if err := c.MatchNamespace(review); err != nil {
 		return err
 	}
-	if err := h.Writes.Own(c.Resource, "", review, c.Manager(options.FieldManager)); err != nil {
-		return err
-	}
+	h.Writes.Own(c.Resource, "", review, c.Manager(options.FieldManager))
 	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
