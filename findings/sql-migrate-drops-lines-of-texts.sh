@@ -28,10 +28,7 @@ INSERT INTO texts VALUES ('lua', 'x = 1
 --[[ block ]]
 return x');
 -- +migrate StatementBegin
-INSERT INTO texts VALUES ('mail', 'Hello
--- 
-Operations');
--- +migrate StatementEnd
+` + "INSERT INTO texts VALUES ('mail', 'Hello\n-- \nOperations');\n" + `-- +migrate StatementEnd
 `
 
 func main() {
