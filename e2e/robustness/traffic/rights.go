@@ -34,15 +34,15 @@ func setupRights(ctx context.Context, admin *client) error {
 }
 
 // revocations are the ways in which a right ends, named after the object that the client deletes or replaces: the account of
-// the token, which may come back with its name; the Secret or the Pod to which the token is bound, or the Secret that holds it; the binding;
+// the token, which may come back with its name; the Secret, the Pod or the Node to which the token is bound, or the Secret that holds it; the binding;
 // the role, which may be one of the cluster, or its rules; or the subjects of the binding.
-var revocations = []string{"account", "account-again", "secret", "pod", "binding", "subjects", "role", "cluster-role", "rules", "stored"}
+var revocations = []string{"account", "account-again", "secret", "pod", "node", "binding", "subjects", "role", "cluster-role", "rules", "stored"}
 
 // rights is a service account whose tokens and rights are granted and revoked while it sends requests to every server.
 func (c *client) rights(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
-	offset := c.rand.IntN(len(revocations))
+	offset := 4*c.round + 2*int(c.name[len(c.name)-1]-'0') // so that all of them come in a few rounds
 	for turn := 0; ctx.Err() == nil; turn++ {
 		account := fmt.Sprintf("%s-r%d-%d", c.name, c.round, turn)
 		if !c.right(ctx, admin, account, revocations[(turn+offset)%len(revocations)], c.granted(turn)) {
@@ -64,6 +64,7 @@ const (
 	redAccounts = "/api/v1/namespaces/red/serviceaccounts"
 	redSecrets  = "/api/v1/namespaces/red/secrets"
 	redMaps     = "/api/v1/namespaces/red/configmaps"
+	nodeObjects = "/api/v1/nodes"
 	reading     = `"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]`
 )
 
@@ -126,7 +127,10 @@ func (c *client) admit(ctx context.Context, admin *client, s *subject) bool {
 		}
 	}
 	spec := `{"expirationSeconds":600}`
-	if kind := map[string]string{"secret": "Secret", "pod": "Pod"}[s.revocation]; kind != "" {
+	if s.revocation == "node" && !c.made(ctx, admin, [2]string{nodeObjects, named}) {
+		return false
+	}
+	if kind := map[string]string{"secret": "Secret", "pod": "Pod", "node": "Node"}[s.revocation]; kind != "" {
 		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":%q,"name":%q}}`, kind, s.account)
 	}
 	tokens, ok := redAccounts+"/"+s.account+"/token", false
@@ -160,6 +164,8 @@ func (c *client) revoke(ctx context.Context, admin *client, s *subject) bool {
 		path = redSecrets + "/" + s.account
 	case "pod":
 		path = pods.path("red", s.account) + "?gracePeriodSeconds=0"
+	case "node":
+		path = nodeObjects + "/" + s.account
 	case "binding":
 		path = rolesPath + "rolebindings/" + s.account
 	case "subjects":
@@ -183,9 +189,9 @@ func (c *client) revoke(ctx context.Context, admin *client, s *subject) bool {
 	return revoked
 }
 
-// forget deletes the account, Secret, binding and role of the subject that remain.
+// forget deletes the account, Secret, binding, role and Node of the subject that remain.
 func (c *client) forget(ctx context.Context, admin *client, s *subject) {
-	for _, path := range []string{redAccounts, redSecrets, rolesPath + "rolebindings", s.roles} {
+	for _, path := range []string{redAccounts, redSecrets, rolesPath + "rolebindings", s.roles, nodeObjects} {
 		c.must(ctx, admin, http.MethodDelete, path+"/"+s.account, "", http.StatusOK, http.StatusNotFound)
 	}
 }
