@@ -27,6 +27,7 @@ var providers = []string{"secretbox", "aescbc", "aesgcm"}
 const (
 	encryptedTime = judge.RightsTime // for a server to load a changed file, which it checks every second
 	usedFor       = 3 * time.Second  // how long servers use a new key before the next step
+	usedEvery     = 500 * time.Millisecond
 )
 
 // rotation is a client that rotates the encryption keys.
@@ -86,6 +87,9 @@ func (r *rotation) restore(ctx context.Context) error {
 
 // rotate adds one key, and makes it the first. An error means that this program could not work, not that a server is wrong.
 func (r *rotation) rotate(ctx context.Context) error {
+	for range r.c.Len() { // so that what a former turn wrote is past, and packed by the time of the rewrite
+		r.storedBy(ctx, r.next())
+	}
 	secret := make([]byte, 32)
 	for i := range secret {
 		secret[i] = byte(r.rand.IntN(256))
@@ -110,12 +114,12 @@ func (r *rotation) rotate(ctx context.Context) error {
 		}
 	}
 	r.ring = first
-	sleep(ctx, usedFor)
+	r.use(ctx, usedFor)
 	r.turnOn(ctx, next, templates)
 	r.look()
 	r.cached(ctx)
 	if rewritten := r.rewrite(ctx, next, first, templates); rewritten && !r.rec.Lost() {
-		sleep(ctx, 2*usedFor) // so that a standby receives the last commits
+		r.use(ctx, 2*usedFor) // so that a standby receives the last commits
 		if r.rec.Lost() || ctx.Err() != nil {
 			return nil
 		}
@@ -201,7 +205,7 @@ func (r *rotation) takes(ctx context.Context, server int, next key) bool {
 	due := &history.Due{Property: "encryption", What: fmt.Sprintf("a Secret that server %d encrypts with its first key, %s,", server, next.inUse()), Server: server, Alone: true, Within: encryptedTime, Cause: r.rec.Now()}
 	for again := 0; again < 3 && ctx.Err() == nil && !r.rec.Lost() && due.Until-due.Cause < 4*encryptedTime; sleep(ctx, 100*time.Millisecond) {
 		call := r.rec.Now()
-		stored := r.storedBy(ctx, server, fmt.Sprintf("rotated-r%d-%d", r.round, server))
+		stored := r.storedBy(ctx, server)
 		if stored == nil {
 			continue
 		}
@@ -225,11 +229,19 @@ func (r *rotation) takes(ctx context.Context, server int, next key) bool {
 	return due.Came != 0
 }
 
+// use writes Secrets for some time. They exist for the whole run, so that their packed history reaches below the floor, above which
+// part of the same pack is kept.
+func (r *rotation) use(ctx context.Context, long time.Duration) {
+	for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; sleep(ctx, usedEvery) {
+		r.storedBy(ctx, r.next())
+	}
+}
+
 // storedBy writes a Secret at a server, and returns its value in the table; nil if that is unknown.
-func (r *rotation) storedBy(ctx context.Context, server int, name string) []byte {
+func (r *rotation) storedBy(ctx context.Context, server int) []byte {
 	call, text := r.rec.Now(), sealedText(r.rec.ID())
-	k := history.Key{Resource: "secrets", Namespace: sealedNamespace, Name: name}
-	stored := r.put(ctx, server, k, sealedPath, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"data":{"text":%q}}`, name, text))
+	k := history.Key{Resource: "secrets", Namespace: sealedNamespace, Name: fmt.Sprintf("rotated-%d", server)}
+	stored := r.put(ctx, server, k, sealedPath, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"data":{"text":%q}}`, k.Name, text))
 	if stored != nil {
 		r.closed(server, call, k, stored, text)
 	}
