@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -112,6 +113,23 @@ func TestSettingsOfTheRole(t *testing.T) {
 		polls.Open(t)
 		if !strings.Contains(log.String(), "ALTER ROLE ... SET idle_session_timeout = 0") {
 			t.Errorf("with poll the session's own setting cannot be changed, and nothing is logged:\n%s", log.String())
+		}
+	}
+}
+
+// TestSettingsOfTransactions: the driver's settings hold in its transactions. With poll, where a pooler may lend the session to
+// another client, they end with the transaction.
+func TestSettingsOfTransactions(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		d := migratedDatabase(t, postgres.Config{Poll: poll, StatementTimeout: 7 * time.Second, LockTimeout: 3 * time.Second}).Open(t).(*postgres.Driver)
+		for name, want := range map[string]string{
+			"statement_timeout": "7s", "lock_timeout": "3s", "idle_in_transaction_session_timeout": "7s", "client_min_messages": "warning",
+			"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+		} {
+			inside, after, err := d.InTransaction(t.Context(), name)
+			if err != nil || inside != want || (after == want) == poll {
+				t.Errorf("poll is %t: %s is %q in a transaction, and %q after it, %v; want %q", poll, name, inside, after, err, want)
+			}
 		}
 	}
 }

@@ -107,6 +107,22 @@ func (d *Driver) Setting(ctx context.Context, name string) (value string, err er
 	return value, err
 }
 
+// InTransaction returns a setting in a transaction that is set up as those of the driver are, and in the same session afterwards.
+func (d *Driver) InTransaction(ctx context.Context, name string) (inside, after string, err error) {
+	err = d.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+		b := &pgx.Batch{}
+		b.Queue(qBegin)
+		d.queueSettings(b)
+		b.Queue("SELECT current_setting($1)", name).QueryRow(func(row pgx.Row) error { return row.Scan(&inside) })
+		b.Queue(qCommit)
+		if err := transact(ctx, c.Conn(), b); err != nil {
+			return err
+		}
+		return c.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&after)
+	})
+	return inside, after, err
+}
+
 // Place identifies the database in use.
 func (d *Driver) Place() string { return d.lineage.known.identity.String() }
 

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,37 +208,21 @@ func (d *Driver) prepare(pc *pgxpool.Config) {
 		return
 	}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		// Generic plans: the custom plan of a long array costs more than its run.
-		// Keepalives: a server whose machine vanished must not keep its locks.
-		all := append(d.settings("SESSION"), "SET plan_cache_mode = force_generic_plan", "SET default_transaction_isolation = 'read committed'", qNoTimeouts,
-			"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3")
-		_, err := c.Exec(ctx, strings.Join(all, "; "), pgx.QueryExecModeSimpleProtocol)
+		_, err := c.Exec(ctx, d.settings(false)+"; "+qOwnSession, pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
 }
 
-// settings bound how long a statement or a lock may take, and keep the planner on
-// the indexes that the statements were written for even while statistics are young.
-func (d *Driver) settings(scope string) []string {
-	set := func(name, value string) string { return "SET " + scope + " " + name + " = " + value }
-	return []string{
-		set("statement_timeout", fmt.Sprint(d.cfg.StatementTimeout.Milliseconds())),
-		set("lock_timeout", fmt.Sprint(d.cfg.LockTimeout.Milliseconds())),
-		set("idle_in_transaction_session_timeout", fmt.Sprint(d.cfg.StatementTimeout.Milliseconds())),
-		set("client_min_messages", "warning"), // see confirmed
-		set("enable_seqscan", "off"),
-		set("enable_bitmapscan", "off"),
-		set("enable_hashjoin", "off"),
-		set("enable_mergejoin", "off"),
-	}
+// settings returns the statement that bounds how long a statement or a lock may take, and keeps the planner on the indexes that
+// the statements were written for even while statistics are young: in the transaction, or in the whole session.
+func (d *Driver) settings(transaction bool) string {
+	return fmt.Sprintf(qSettings, transaction, d.cfg.StatementTimeout.Milliseconds(), d.cfg.LockTimeout.Milliseconds())
 }
 
 // queueSettings sets a transaction up where sessions are not ours.
 func (d *Driver) queueSettings(b *pgx.Batch) {
 	if d.cfg.Poll {
-		for _, s := range d.settings("LOCAL") {
-			b.Queue(s)
-		}
+		b.Queue(d.settings(true))
 	}
 }
 
