@@ -18,12 +18,14 @@ import (
 
 func fresh(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{}) }
 
-func TestOperations(t *testing.T) { storetest.Operations(t, fresh, fresh) }
+func TestOperations(t *testing.T) { storetest.Operations(t, fresh) }
+
+func TestBackups(t *testing.T) { storetest.Backups(t, fresh, fresh) }
 
 // Growing out of one machine, and back.
-func TestFromSQLite(t *testing.T) { storetest.Operations(t, freshFile, fresh) }
+func TestFromSQLite(t *testing.T) { storetest.Backups(t, freshFile, fresh) }
 
-func TestToSQLite(t *testing.T) { storetest.Operations(t, fresh, freshFile) }
+func TestToSQLite(t *testing.T) { storetest.Backups(t, fresh, freshFile) }
 
 func TestDocumentedQueries(t *testing.T) {
 	d := newDatabase(t, postgres.Config{})

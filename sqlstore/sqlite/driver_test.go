@@ -108,4 +108,6 @@ func TestCrashPacking(t *testing.T) {
 
 func Benchmark(b *testing.B) { storetest.Bench(b, fresh) }
 
-func TestOperations(t *testing.T) { storetest.Operations(t, fresh, fresh) }
+func TestOperations(t *testing.T) { storetest.Operations(t, fresh) }
+
+func TestBackups(t *testing.T) { storetest.Backups(t, fresh, fresh) }

@@ -18,24 +18,31 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// Operations tests the work of operators: backups from one database into another (fresh ones of from and to,
-// which may be of different drivers), and upkeep.
-func Operations(t *testing.T, from, to func(testing.TB) Database) {
+// Backups tests backups from one database into another: fresh ones of from and to, which may be of different drivers.
+func Backups(t *testing.T, from, to func(testing.TB) Database) {
 	for name, test := range map[string]func(*testing.T, Database, Database){
 		"backup and restore":             backupAndRestore,
 		"backup of packs":                backupOfPacks,
-		"verify of packs":                verifyPacks,
 		"backup while writing":           backupWhileWriting,
 		"backup begins again":            backupBeginsAgain,
 		"damaged backups leave it empty": damagedBackups,
 		"restore wants an empty store":   restoreNotEmpty,
-		"verify":                         verify,
-		"compact and status":             compactAndStatus,
-		"export":                         export,
-		"repair":                         repair,
-		"large revisions":                func(t *testing.T, _, to Database) { LargeRevisions(t, to) },
 	} {
 		t.Run(name, func(t *testing.T) { test(t, from(t), to(t)) })
+	}
+}
+
+// Operations tests the upkeep of a database by operators.
+func Operations(t *testing.T, fresh func(testing.TB) Database) {
+	for name, test := range map[string]func(*testing.T, Database){
+		"verify":             verify,
+		"verify of packs":    verifyPacks,
+		"compact and status": compactAndStatus,
+		"export":             export,
+		"repair":             repair,
+		"large revisions":    LargeRevisions,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
 	}
 }
 
@@ -249,8 +256,8 @@ func restoreNotEmpty(t *testing.T, from, to Database) {
 	must(t, dst, update(pod("a"), 1, "b"))
 }
 
-func verify(t *testing.T, from, _ Database) {
-	d := from.Open(t)
+func verify(t *testing.T, db Database) {
+	d := db.Open(t)
 	history(t, 100, d)
 	if r := clean(t, d); r.Changes != 100 || r.Objects == 0 || r.From != 0 || r.To != 100 {
 		t.Fatalf("the report is %+v", r)
@@ -264,7 +271,7 @@ func verify(t *testing.T, from, _ Database) {
 		`UPDATE kv SET superseded_revision = 100 WHERE revision = (SELECT max(revision) FROM kv WHERE superseded_revision IS NULL AND revision < 99)`,
 		`DELETE FROM kv WHERE revision = 60`,
 	} {
-		from.Exec(t, damage)
+		db.Exec(t, damage)
 		report, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil })
 		if err != nil || report.Count == 0 {
 			t.Fatalf("after %q the report is %+v, %v", damage, report, err)
@@ -272,8 +279,8 @@ func verify(t *testing.T, from, _ Database) {
 	}
 }
 
-func compactAndStatus(t *testing.T, from, _ Database) {
-	d := from.Open(t)
+func compactAndStatus(t *testing.T, db Database) {
+	d := db.Open(t)
 	updates(t, d, pod("a"), must(t, d, create(pod("a"), "0")), 1500)
 	s, err := upkeep.Look(t.Context(), d)
 	if err != nil || s.HistoryRows != 1500 || !s.OldestSnapshot.Equal(start) || s.Served {
@@ -295,8 +302,8 @@ func compactAndStatus(t *testing.T, from, _ Database) {
 	})
 }
 
-func export(t *testing.T, from, _ Database) {
-	d := from.Open(t)
+func export(t *testing.T, db Database) {
+	d := db.Open(t)
 	must(t, d, create(pod("a"), `{"metadata":{"name":"a'b"},"n":1}`))
 	must(t, d, create(pod("b"), `{"cut`))
 	must(t, d, update(pod("a"), 1, `{"metadata":{"name":"a"},"n":2}`))
@@ -346,8 +353,8 @@ func backupOfPacks(t *testing.T, from, to Database) {
 }
 
 // verifyPacks damages the contents of packs.
-func verifyPacks(t *testing.T, from, _ Database) {
-	d := from.Open(t)
+func verifyPacks(t *testing.T, db Database) {
+	d := db.Open(t)
 	lives(t, 1, d)
 	retain(t, sqlstore.Floors{Log: 150, Past: map[string]int64{"": 0}}, d)
 	packAll(t, d, 40)
@@ -363,7 +370,7 @@ func verifyPacks(t *testing.T, from, _ Database) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from.Exec(t, damage)
+		db.Exec(t, damage)
 		after, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil })
 		if err != nil || after.Count == 0 || strings.Contains(damage, "created") && after.Count <= before.Count {
 			t.Fatalf("after %q the report is %+v, %v", damage, after, err)

@@ -11,8 +11,8 @@ import (
 
 // repair finds rows that a judge objects to, rolls one back over another bad state,
 // deletes one whose history is gone, and never goes back before a delete.
-func repair(t *testing.T, from, _ Database) {
-	d, ctx := from.Open(t), t.Context()
+func repair(t *testing.T, db Database) {
+	d, ctx := db.Open(t), t.Context()
 	judge := func(row sqlstore.Row) error {
 		if strings.HasPrefix(string(row.Value), "bad") {
 			return errors.New("it is bad")
