@@ -17,21 +17,8 @@ func sealedPast(t *testing.T, d sqlstore.Driver, keys *TestSealer) map[sqlstore.
 	t.Helper()
 	states := map[sqlstore.Key][]string{}
 	live := map[sqlstore.Key]int64{}
-	put := func(verb sqlstore.Verb, k sqlstore.Key, value string) {
-		stored, err := keys.Seal(t.Context(), k, []byte(value))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := apply(t, d, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: verb, Key: k, Expect: live[k], Value: stored}}})
-		if out[0].Err != nil {
-			t.Fatal(out[0].Err)
-		}
-		if live[k] = out[0].Revisions[0]; verb == sqlstore.Delete {
-			live[k] = 0
-		}
-		states[k] = append([]string{value}, states[k]...)
-	}
 	for i := range 150 {
+		var batch []sqlstore.Txn
 		for _, k := range []sqlstore.Key{secret("a"), secret("b"), secret("c"), pod("a")} {
 			verb := sqlstore.Update
 			if live[k] == 0 {
@@ -42,7 +29,22 @@ func sealedPast(t *testing.T, d sqlstore.Driver, keys *TestSealer) map[sqlstore.
 			if k.Name == "b" && i > 70 {
 				continue
 			}
-			put(verb, k, fmt.Sprintf(`{"%s":%d}`, loot, i))
+			value := fmt.Sprintf(`{"%s":%d}`, loot, i)
+			stored, err := keys.Seal(t.Context(), k, []byte(value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch = append(batch, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: verb, Key: k, Expect: live[k], Value: stored}}})
+			states[k] = append([]string{value}, states[k]...)
+		}
+		for n, out := range apply(t, d, batch...) {
+			if out.Err != nil {
+				t.Fatal(out.Err)
+			}
+			op := &batch[n].Ops[0]
+			if live[op.Key] = out.Revisions[0]; op.Verb == sqlstore.Delete {
+				live[op.Key] = 0
+			}
 		}
 	}
 	return states

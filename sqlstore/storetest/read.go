@@ -75,10 +75,8 @@ var readTests = map[string]func(*testing.T, Database){
 		history(t, 60, d, m)
 		head := int64(60)
 		for revision := int64(1); revision <= head; revision++ {
-			for _, limit := range []int{1, 3, 1000} {
-				req := sqlstore.ScanRequest{Limit: limit, Revision: revision}
-				wantRows(t, scanAll(t, d, req), scanAll(t, m, req))
-			}
+			req := sqlstore.ScanRequest{Limit: []int{1, 3, 1000}[revision%3], Revision: revision}
+			wantRows(t, scanAll(t, d, req), scanAll(t, m, req))
 			for _, k := range historyKeys {
 				want, wantE := m.Read(t.Context(), k, revision)
 				got, err := d.Read(t.Context(), k, revision)
