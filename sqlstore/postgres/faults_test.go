@@ -21,7 +21,7 @@ var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // behindProxy opens a fresh database through a proxy.
 func behindProxy(t *testing.T, cfg postgres.Config) (*pgtest.Proxy, database, *postgres.Driver) {
 	t.Helper()
-	direct := newDatabase(t, cfg)
+	direct := migratedDatabase(t, cfg)
 	proxy, err := pgtest.NewProxy(server.Port)
 	if err != nil {
 		t.Fatal(err)

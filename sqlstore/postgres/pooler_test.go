@@ -29,7 +29,7 @@ func TestPooler(t *testing.T) {
 			}
 			t.Cleanup(pooler.Stop)
 			storetest.Run(t, func(t testing.TB) storetest.Database {
-				db := newDatabase(t, with.cfg)
+				db := migratedDatabase(t, with.cfg)
 				u, err := url.Parse(db.url)
 				if err != nil {
 					t.Fatal(err)

@@ -23,6 +23,9 @@ func (s *Server) initdb(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("initdb --version: %w", err)
 	}
+	if _, err := fmt.Sscanf(string(version), "initdb (PostgreSQL) %d", &s.major); err != nil {
+		return fmt.Errorf("initdb --version: %q: %w", version, err)
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
