@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -139,14 +138,10 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		var conflict *ConflictError
-		var gone *NotFoundError
-		switch e := w.out.Err; {
-		case e == nil:
+		if w.out.Err == nil {
 			deleted++
-		case errors.As(e, &conflict) || errors.As(e, &gone): // renewed or deleted in the meantime
-		default:
-			err = e
+		} else if _, unmet := Unmet(w.out.Err); !unmet { // else renewed or deleted in the meantime
+			err = w.out.Err
 		}
 	}
 	s.cfg.Observer.Expired(deleted)

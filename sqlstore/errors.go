@@ -55,6 +55,20 @@ type SchemaError struct {
 	Reason       string
 }
 
+// Unmet returns the key of an Op whose condition failed because another write came first; ok is false for other errors.
+func Unmet(err error) (key Key, ok bool) {
+	if e, ok := errors.AsType[*ExistsError](err); ok {
+		return e.Key, true
+	}
+	if e, ok := errors.AsType[*ConflictError](err); ok {
+		return e.Key, true
+	}
+	if e, ok := errors.AsType[*NotFoundError](err); ok {
+		return e.Key, true
+	}
+	return Key{}, false
+}
+
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Resource + "/" + k.Name

@@ -70,14 +70,7 @@ func (f Floors) Of(resource string) int64 {
 	if resource == "" {
 		return slices.Max(slices.Collect(maps.Values(f.Past)))
 	}
-	if floor, ok := f.Past[resource]; ok {
-		return floor
-	}
-	plural, _, _ := strings.Cut(resource, ".")
-	if floor, ok := f.Past[plural]; ok {
-		return floor
-	}
-	return f.Past[""]
+	return byResource(f.Past, resource, f.Past[""])
 }
 
 // Lowest returns the lowest floor.

@@ -55,17 +55,14 @@ func KindOf(err error) Kind {
 		}
 		return ""
 	}
+	_, unmet := Unmet(err)
 	var (
-		notFound  *NotFoundError
-		exists    *ExistsError
-		conflict  *ConflictError
 		compacted *CompactedError
 		future    *FutureError
 		schema    *SchemaError
 		sealing   *SealError
 	)
-	if errors.As(err, &notFound) || errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &compacted) ||
-		errors.As(err, &future) || errors.As(err, &schema) || errors.As(err, &sealing) {
+	if unmet || errors.As(err, &compacted) || errors.As(err, &future) || errors.As(err, &schema) || errors.As(err, &sealing) {
 		return ""
 	}
 	return KindRejected

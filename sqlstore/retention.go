@@ -70,14 +70,19 @@ func ParseDuration(text string) (time.Duration, error) {
 
 // For returns how long the history of a resource is kept, or of a plural in any group; for "" that of the rest.
 func (r Retention) For(resource string) time.Duration {
-	if d, ok := r.ByResource[resource]; ok {
-		return d
+	return byResource(r.ByResource, resource, r.Default)
+}
+
+// byResource returns the value of a resource, or of its plural in any group, or rest.
+func byResource[T any](values map[string]T, resource string, rest T) T {
+	if v, ok := values[resource]; ok {
+		return v
 	}
 	plural, _, _ := strings.Cut(resource, ".")
-	if d, ok := r.ByResource[plural]; ok {
-		return d
+	if v, ok := values[plural]; ok {
+		return v
 	}
-	return r.Default
+	return rest
 }
 
 // below lists the names, "" for the rest, for which r keeps less than another.

@@ -122,7 +122,7 @@ func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlst
 	out, err := s.store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
 	request.From(ctx).Took(request.Commit, began)
 	if err != nil {
-		if k, ok := keyOf(err); ok && k != op.Key {
+		if k, ok := sqlstore.Unmet(err); ok && k != op.Key {
 			if werr := s.CatchUp(ctx); werr != nil {
 				return nil, werr
 			}
@@ -154,24 +154,6 @@ func (s *Store) Replace(ctx context.Context, p permits.Permit, at Place, item *c
 	return s.Commit(ctx, p, at, sqlstore.Op{
 		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: Expiry(at.Resource.Storage, obj, s.Now()),
 	}, extra)
-}
-
-// keyOf returns the key of a failed condition.
-func keyOf(err error) (sqlstore.Key, bool) {
-	var (
-		exists   *sqlstore.ExistsError
-		conflict *sqlstore.ConflictError
-		gone     *sqlstore.NotFoundError
-	)
-	switch {
-	case errors.As(err, &exists):
-		return exists.Key, true
-	case errors.As(err, &conflict):
-		return conflict.Key, true
-	case errors.As(err, &gone):
-		return gone.Key, true
-	}
-	return sqlstore.Key{}, false
 }
 
 // AwaitConflict returns nil if err means that another write was faster, once the cache has that write: the caller

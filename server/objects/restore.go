@@ -3,7 +3,6 @@ package objects
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -92,9 +91,7 @@ func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) 
 func (s *Store) restore(ctx context.Context, p permits.Permit, r *kinds.Resource, row *sqlstore.Row, value []byte) (raced bool, err error) {
 	at := Place{Resource: r, Namespace: row.Key.Namespace, Name: row.Key.Name}
 	_, err = s.Commit(ctx, p, at, sqlstore.Op{Verb: sqlstore.Update, Expect: row.Revision, Value: value, ExpiresAt: row.ExpiresAt}, nil)
-	var conflict *sqlstore.ConflictError
-	var gone *sqlstore.NotFoundError
-	if errors.As(err, &conflict) || errors.As(err, &gone) {
+	if _, raced = sqlstore.Unmet(err); raced {
 		return true, nil
 	}
 	return false, err

@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -56,7 +55,7 @@ func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
 				break
 			}
 		}
-		if last != nil && !isConflict(last) {
+		if _, unmet := sqlstore.Unmet(last); last != nil && !unmet {
 			return fmt.Errorf("resetting to revision %d: %w", to.Revision(), last)
 		}
 	}
@@ -64,14 +63,6 @@ func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
 		return fmt.Errorf("resetting to revision %d, while others write: %w", to.Revision(), last)
 	}
 	return nil
-}
-
-// isConflict reports whether a write failed because another came first.
-func isConflict(err error) bool {
-	var exists *sqlstore.ExistsError
-	var conflict *sqlstore.ConflictError
-	var gone *sqlstore.NotFoundError
-	return errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &gone)
 }
 
 // differences returns the Ops that turn the live objects of c into those of another content: first the deletes,

@@ -181,13 +181,10 @@ func (r *Rewrite) write(ctx context.Context, d sqlstore.Driver, batch []sqlstore
 		return err
 	}
 	for i := range out {
-		var conflict *sqlstore.ConflictError
-		var gone *sqlstore.NotFoundError
-		switch err := out[i].Err; {
-		case err == nil:
+		err := out[i].Err
+		if err == nil {
 			done.Written++
-		case errors.As(err, &conflict), errors.As(err, &gone):
-		default:
+		} else if _, unmet := sqlstore.Unmet(err); !unmet {
 			return fmt.Errorf("%s: %w", batch[i].Ops[0].Key, err)
 		}
 	}
