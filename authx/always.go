@@ -45,8 +45,7 @@ func (list Resolvers) RulesFor(ctx context.Context, user *Identity, namespace st
 	for _, r := range list {
 		some, more, part, err := r.RulesFor(ctx, user, namespace)
 		resources, paths, incomplete = append(resources, some...), append(paths, more...), incomplete || part
-		var several Problems
-		if errors.As(err, &several) {
+		if several, ok := errors.AsType[Problems](err); ok {
 			problems = append(problems, several...)
 		} else if err != nil {
 			problems = append(problems, err.Error())

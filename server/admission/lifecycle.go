@@ -50,8 +50,7 @@ func (p NamespaceLifecycle) Admit(ctx context.Context, a *Attributes) error {
 		return nil
 	}
 	refusal := a.Forbid(fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.Namespace))
-	var st *apierrors.StatusError
-	if errors.As(refusal, &st) && st.ErrStatus.Details != nil {
+	if st, ok := errors.AsType[*apierrors.StatusError](refusal); ok && st.ErrStatus.Details != nil {
 		st.ErrStatus.Details.Causes = append(st.ErrStatus.Details.Causes, metav1.StatusCause{
 			Type:    corev1.NamespaceTerminatingCause,
 			Message: fmt.Sprintf("namespace %s is being terminated", a.Namespace),

@@ -70,8 +70,7 @@ func (c *conn) recoverPanic() {
 
 // end closes the connection, and waits for its handlers and detached streams.
 func (c *conn) end(err error) {
-	var broken http2.ConnectionError
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[http2.ConnectionError](err); ok {
 		c.reportError(http2.ErrCode(broken))
 	}
 	c.closing.Store(true)

@@ -152,8 +152,7 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		}
 		err := k.Probe(r.Context())
 		c.slis.observe(group, k.Name, err == nil)
-		var remark *Remark
-		if errors.As(err, &remark) {
+		if remark, ok := errors.AsType[*Remark](err); ok {
 			fmt.Fprintf(&lines, "[!]%s: %s\n", k.Name, remark.Shown)
 			continue
 		}

@@ -29,8 +29,7 @@ func Corrupt(r *kinds.Resource, it *cache.Item) error { return unreadable(r, it)
 
 func unreadable(r *kinds.Resource, it *cache.Item) *Unreadable {
 	e := &Unreadable{key: itemKey(r, it), revision: it.Revision, sealed: it.Sealed(), cause: it.Err()}
-	var unsealed *sqlstore.UnsealError
-	if errors.As(it.Err(), &unsealed) {
+	if unsealed, ok := errors.AsType[*sqlstore.UnsealError](it.Err()); ok {
 		e.cause = unsealed.Err
 	}
 	return e

@@ -104,8 +104,7 @@ func (r *Reader) read(ctx context.Context, e foreign.Entry) Outcome {
 // unquoted removes quotations of a value from an error: among the errors of decoders, the text in place of a
 // time.
 func unquoted(err error) error {
-	var parsed *time.ParseError
-	if errors.As(err, &parsed) {
+	if parsed, ok := errors.AsType[*time.ParseError](err); ok {
 		return fmt.Errorf("a text of %d bytes where a time is expected", len(parsed.Value))
 	}
 	return err

@@ -54,12 +54,10 @@ func (d *ObsoleteCertificates) Observe(resp *http.Response, err error) {
 }
 
 func (d *ObsoleteCertificates) observeFailure(err error) {
-	var host x509.HostnameError
-	if errors.As(err, &host) && strings.Contains(host.Error(), "certificate relies on legacy Common Name field") {
+	if host, ok := errors.AsType[x509.HostnameError](err); ok && strings.Contains(host.Error(), "certificate relies on legacy Common Name field") {
 		d.names.Inc()
 	}
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		if _, why, found := strings.Cut(unknown.Error(), "cannot verify signature: insecure algorithm"); found && strings.Contains(why, "SHA1") {
 			d.sha1.Inc()
 		}

@@ -118,8 +118,7 @@ func (d *Driver) ownSessions(ctx context.Context) error {
 
 // unknownParameter returns where a setting comes from that a server does not know.
 func unknownParameter(err error) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42704" && isNoServer(err) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42704" && isNoServer(err) {
 		return fmt.Errorf("%s: a parameter of the connection string that is none of libpq's is a setting of PostgreSQL, and this server has no such setting: correct or remove it", pg.Message)
 	}
 	return err

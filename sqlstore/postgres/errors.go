@@ -117,8 +117,7 @@ func (d *Driver) closeConnections(err error) {
 	if errors.Is(err, errSilent) && !d.hosts.silent() {
 		return
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code != "25006" && pg.Code != "42P05" && !strings.HasPrefix(pg.Code, "26") && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08") {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code != "25006" && pg.Code != "42P05" && !strings.HasPrefix(pg.Code, "26") && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08") {
 		return
 	}
 	now, last := time.Now().UnixNano(), d.reset.Load()
@@ -136,8 +135,7 @@ func translate(err error) error {
 	if isNoServer(err) { // whatever prevented it
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, redact(err))
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if kind := kindOf(pg); kind != nil {
 			return fmt.Errorf("%w: %w", kind, err)
 		}
@@ -188,8 +186,7 @@ func redact(err error) error {
 	}
 	const general = "the connection string or a PG* variable is not valid"
 	if inner := quoting.Unwrap(); inner != nil {
-		var file *fs.PathError
-		if errors.As(inner, &file) {
+		if file, ok := errors.AsType[*fs.PathError](inner); ok {
 			return fmt.Errorf("%s: %w", general, file)
 		}
 	}

@@ -58,8 +58,7 @@ func Find(ctx context.Context, d sqlstore.Driver, text string, judge func(sqlsto
 	}
 	for _, key := range keys {
 		row, err := d.Read(ctx, key, 0)
-		var none *sqlstore.NotFoundError
-		if errors.As(err, &none) {
+		if _, ok := errors.AsType[*sqlstore.NotFoundError](err); ok {
 			continue
 		}
 		if err != nil {

@@ -65,8 +65,7 @@ func Hold(ctx context.Context, d sqlstore.Driver) (window sqlstore.Bounds, relea
 // middle returns the revision in the middle, by time, of the history.
 func middle(ctx context.Context, d sqlstore.Driver, b sqlstore.Bounds) (int64, error) {
 	first, err := d.Changes(ctx, b.Floor, 1, false)
-	var compacted *sqlstore.CompactedError
-	if errors.As(err, &compacted) { // just now
+	if compacted, ok := errors.AsType[*sqlstore.CompactedError](err); ok { // just now
 		return compacted.Floor + (b.Head-compacted.Floor)/2, nil
 	}
 	if err != nil || len(first) == 0 {

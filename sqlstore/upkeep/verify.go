@@ -52,8 +52,7 @@ func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) er
 	}
 	for window := 1; ; window++ {
 		report, err := verify(ctx, d, decode)
-		var compacted *sqlstore.CompactedError
-		if errors.As(err, &compacted) && window < maxWindows {
+		if _, ok := errors.AsType[*sqlstore.CompactedError](err); ok && window < maxWindows {
 			continue
 		}
 		if err != nil {
@@ -130,8 +129,7 @@ func (v *verifier) run(ctx context.Context, d sqlstore.Driver) error {
 	}
 	for after := v.From; after < v.To; {
 		log, err := d.Changes(ctx, after, int(min(1000, v.To-after)), false)
-		var corrupt *sqlstore.CorruptError
-		if errors.As(err, &corrupt) { // what follows cannot be judged
+		if corrupt, ok := errors.AsType[*sqlstore.CorruptError](err); ok { // what follows cannot be judged
 			v.add(corrupt.Key, corrupt.Revision, "%s", corrupt.Reason)
 			return nil
 		}
@@ -170,8 +168,7 @@ func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
 	var after sqlstore.Cursor
 	for {
 		rows, err := d.Older(ctx, v.From, after, 1000)
-		var corrupt *sqlstore.CorruptError
-		if errors.As(err, &corrupt) && behind(corrupt, after) {
+		if corrupt, ok := errors.AsType[*sqlstore.CorruptError](err); ok && behind(corrupt, after) {
 			v.add(corrupt.Key, corrupt.Revision, "%s", corrupt.Reason)
 			after, last = sqlstore.Cursor{Key: corrupt.Key, Revision: corrupt.Revision}, sqlstore.Row{}
 			continue

@@ -139,8 +139,7 @@ func (p Resizes) Validate(ctx context.Context, a *admission.Attributes) error {
 
 // withCause adds a cause to the status of an error.
 func withCause(err error, cause metav1.CauseType) error {
-	var status *apierrors.StatusError
-	if errors.As(err, &status) && status.ErrStatus.Details != nil {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
 		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{Type: cause})
 	}
 	return err

@@ -126,8 +126,7 @@ func TestMutations(t *testing.T) {
 		if got != c.want && (err == nil || !strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
-		var st *apierrors.StatusError
-		if errors.As(err, &st) && st.ErrStatus.Code != http.StatusForbidden && st.ErrStatus.Code != http.StatusInternalServerError {
+		if st, ok := errors.AsType[*apierrors.StatusError](err); ok && st.ErrStatus.Code != http.StatusForbidden && st.ErrStatus.Code != http.StatusInternalServerError {
 			t.Errorf("%s: code %d", name, st.ErrStatus.Code)
 		}
 	}

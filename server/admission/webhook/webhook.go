@@ -261,8 +261,7 @@ func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (ope
 
 // loggable returns an error without the text from a webhook, which may repeat the object.
 func loggable(e *callError) string {
-	var st *apierrors.StatusError
-	if errors.As(e.err, &st) {
+	if st, ok := errors.AsType[*apierrors.StatusError](e.err); ok {
 		return fmt.Sprintf("the answer had code %d", st.ErrStatus.Code)
 	}
 	return e.err.Error()

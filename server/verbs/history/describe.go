@@ -98,8 +98,7 @@ func (o *object) examine(ctx context.Context, r *history.Revision, w, before *ob
 		return nil
 	}
 	old, err := o.tree(ctx, before)
-	var unread *objects.Unreadable
-	if errors.As(err, &unread) {
+	if _, ok := errors.AsType[*objects.Unreadable](err); ok {
 		r.Previous = "" // the change is unknown
 		return nil
 	}

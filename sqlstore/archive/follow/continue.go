@@ -133,8 +133,7 @@ func (s *session) agrees(ctx context.Context, r resumed, b sqlstore.Bounds) erro
 // rowOf returns the row that an object has at a commit which the log no longer has; none: it has no row there.
 func (s *session) rowOf(ctx context.Context, c *sqlstore.Change) ([]sqlstore.Change, error) {
 	row, err := s.cfg.Driver.Read(ctx, c.Key, c.Revision)
-	var gone *sqlstore.NotFoundError
-	if errors.As(err, &gone) {
+	if _, ok := errors.AsType[*sqlstore.NotFoundError](err); ok {
 		return nil, nil
 	}
 	return []sqlstore.Change{{Row: row}}, err

@@ -228,8 +228,7 @@ func (s *session) round(ctx context.Context) error {
 	}
 	for after := s.w.last(); after < b.Head; {
 		changes, err := s.cfg.Driver.Changes(ctx, after, int(min(int64(s.page), b.Head-after)), false)
-		var compacted *sqlstore.CompactedError
-		if errors.As(err, &compacted) {
+		if _, ok := errors.AsType[*sqlstore.CompactedError](err); ok {
 			return s.gap(at, b.Head, "the database no longer has the commits that follow: the backup was away for longer than they are kept")
 		}
 		if err == nil && len(changes) == 0 {

@@ -50,8 +50,7 @@ func Decrypt(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) error
 
 // ExplainCompacted adds a remedy to the error that history was compacted while it was read.
 func ExplainCompacted(err error) error {
-	var compacted *sqlstore.CompactedError
-	if errors.As(err, &compacted) {
+	if _, ok := errors.AsType[*sqlstore.CompactedError](err); ok {
 		return fmt.Errorf("%w: reading took longer than servers keep history; raise their --history-retention", err)
 	}
 	return err

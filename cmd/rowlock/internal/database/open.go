@@ -192,8 +192,7 @@ func OpenWith(ctx context.Context, url string, how Mode, o DriverFlags) (sqlstor
 		return nil, fmt.Errorf("--store: %s names no known store: want sqlite:FILE, postgres://USER@HOST/DATABASE, postgres:KEYWORD=VALUE... or memory:", named)
 	}
 	d, err := open(ctx, url, rest, how, o)
-	var other *flagError
-	if errors.As(err, &other) {
+	if _, ok := errors.AsType[*flagError](err); ok {
 		return nil, err
 	}
 	if err != nil {

@@ -244,8 +244,7 @@ func (o *importOptions) expectEmpty(ctx context.Context) error {
 		return errors.New("--store: a database in memory would be gone with this command")
 	}
 	d, err := database.Open(ctx, o.URL(), database.AsIs)
-	var schema *sqlstore.SchemaError
-	if errors.As(err, &schema) && schema.Found < schema.Known {
+	if schema, ok := errors.AsType[*sqlstore.SchemaError](err); ok && schema.Found < schema.Known {
 		return nil // empty, or older: that is seen when it is filled
 	}
 	if err != nil {

@@ -70,8 +70,7 @@ func (e *MalformedError) Unwrap() error { return e.Err }
 
 // broken reports whether an error is of the connection, or of a silent server, so that a retry may succeed.
 func broken(err error) bool {
-	var bound *BoundError
-	if errors.As(err, &bound) {
+	if bound, ok := errors.AsType[*BoundError](err); ok {
 		return bound.passing
 	}
 	var network net.Error
@@ -82,8 +81,7 @@ func broken(err error) bool {
 // plain strips the URL from an error of net/http: the other errors have the path, and the URL may contain a
 // password.
 func plain(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err
@@ -121,8 +119,7 @@ func (a *answer) Read(p []byte) (int, error) {
 
 // cause returns the BoundError that ended a request, if there is one, else err.
 func (a *answer) cause(ctx context.Context, err error) error {
-	var bound *BoundError
-	if errors.As(context.Cause(ctx), &bound) {
+	if bound, ok := errors.AsType[*BoundError](context.Cause(ctx)); ok {
 		return bound
 	}
 	return err

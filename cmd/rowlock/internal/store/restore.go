@@ -181,8 +181,7 @@ func compareLive(ctx context.Context, o *database.Options, restored sqlstore.Dri
 		behind := b.Head - a.Restored.Revision
 		a.Behind = &behind
 		c, err := follow.Compare(ctx, restored, live, a.Restored.Revision)
-		var compacted *sqlstore.CompactedError
-		if errors.As(err, &compacted) {
+		if _, ok := errors.AsType[*sqlstore.CompactedError](err); ok {
 			return fmt.Errorf("--store: the database no longer has revision %d, the newest in %s: the backup is not followed any more, or was not for longer than history is kept", a.Restored.Revision, a.Folder)
 		}
 		a.Compared = &c

@@ -63,8 +63,7 @@ func schemaIsCurrent(ctx context.Context, url string, a *migrateAnswer) (bool, e
 	if err == nil {
 		return true, d.Close()
 	}
-	var schema *sqlstore.SchemaError
-	if errors.As(err, &schema) {
+	if schema, ok := errors.AsType[*sqlstore.SchemaError](err); ok {
 		a.From = schema.Found
 	}
 	return false, nil

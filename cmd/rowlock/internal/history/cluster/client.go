@@ -172,8 +172,7 @@ func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
 
 // plain strips the URL from an error of the HTTP client: its query is long, and callers name the request.
 func plain(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("asking the server: %w", wrapped.Err)
 	}
 	return err

@@ -62,8 +62,7 @@ func (c *copier) serve(ctx context.Context) error {
 func (c *copier) established(ctx context.Context, r remote.Resource, t *task, until time.Time) error {
 	for {
 		data, err := c.get(ctx, t, r)
-		var refused *remote.StatusError
-		if errors.As(err, &refused) && refused.Code != http.StatusUnauthorized {
+		if refused, ok := errors.AsType[*remote.StatusError](err); ok && refused.Code != http.StatusUnauthorized {
 			c.report.note(t, "the target does not show whether it is served: "+refused.Message)
 			return nil
 		}
