@@ -65,8 +65,7 @@ func Micros(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
 	}
-	us := t.UnixMicro()
-	return &us
+	return new(t.UnixMicro())
 }
 
 // DamagedChecksum is no row's checksum: rows that are known to be damaged are written with it.

@@ -39,8 +39,7 @@ func (a Account) Fetch(ctx context.Context, s *Server) (*Credential, error) {
 		Spec:     authenticationv1.TokenRequestSpec{Audiences: a.Audiences},
 	}
 	if a.Life > 0 {
-		seconds := int64(a.Life / time.Second)
-		req.Spec.ExpirationSeconds = &seconds
+		req.Spec.ExpirationSeconds = new(int64(a.Life / time.Second))
 	}
 	now := s.now()
 	path := "/api/v1/namespaces/" + a.Namespace + "/serviceaccounts/" + a.Name + "/token"

@@ -111,8 +111,7 @@ func (s policyObject) once(ctx context.Context, api API) error {
 		return err
 	}
 	if changesReference(have, s.want) {
-		uid := have.GetUID()
-		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(have.GetUID())}}
 		if err := api.Call(ctx, policyAgent, http.MethodDelete, path, jsonType, options, nil); err != nil {
 			return err
 		}

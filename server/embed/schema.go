@@ -75,8 +75,7 @@ func schemaOf(t reflect.Type, within []reflect.Type) (*apiextensionsv1.JSONSchem
 		return &apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: values}}, nil
 	case reflect.Struct:
 		if slices.Contains(within, t) {
-			yes := true
-			return &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}, nil
+			return &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}, nil
 		}
 		s := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 		return s, fields(t, append(within[:len(within):len(within)], t), s)

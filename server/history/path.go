@@ -98,8 +98,7 @@ func keyElement(item any, keys []string) (e fieldpath.PathElement, ok bool) {
 func valueElement(item any) (e fieldpath.PathElement, ok bool) {
 	switch item.(type) {
 	case string, bool, int64, float64:
-		v := value.NewValueInterface(item)
-		return fieldpath.PathElement{Value: &v}, true
+		return fieldpath.PathElement{Value: new(value.NewValueInterface(item))}, true
 	}
 	return e, false
 }

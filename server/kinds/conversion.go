@@ -163,8 +163,7 @@ func Through[T any, P interface {
 		s.Warnings = func(ctx context.Context, obj, old Object) []string { return f(ctx, newer(obj), newer(old)) }
 	}
 	if s.Status != nil {
-		status := Through[T, P](different, *s.Status)
-		s.Status = &status
+		s.Status = new(Through[T, P](different, *s.Status))
 	}
 	return s
 }

@@ -97,8 +97,7 @@ func (s *Status[T]) strategy(unconditional bool) *Strategy {
 	if !s.ByUpdate {
 		t.ResetFields = append([]string{"spec"}, s.ResetFields...)
 	}
-	out := t.Strategy()
-	return &out
+	return new(t.Strategy())
 }
 
 // keepField copies a field of the struct that T points to from old to obj.

@@ -28,20 +28,17 @@ const notAllowed = "the server does not allow this method on the requested resou
 func Of(err error, resource schema.GroupResource) (st *metav1.Status, unknown bool) {
 	var api apierrors.APIStatus
 	if errors.As(err, &api) {
-		s := api.Status()
-		return finish(&s), false
+		return finish(new(api.Status())), false
 	}
 	if e := fromStore(err, resource); e != nil {
-		s := e.Status()
-		return finish(&s), false
+		return finish(new(e.Status())), false
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return TooLarge(tooLarge.Limit), false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		s := apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status()
-		return finish(&s), false
+		return finish(new(apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status())), false
 	}
 	s := apierrors.NewInternalError(errors.New("the error was written to the server's log")).Status()
 	s.Details = nil
@@ -168,8 +165,7 @@ func bare(code int32, reason metav1.StatusReason, message string) *apierrors.Sta
 
 // TooLarge returns the 413 for a request body over limit bytes.
 func TooLarge(limit int64) *metav1.Status {
-	s := apierrors.NewRequestEntityTooLargeError("limit is " + strconv.FormatInt(limit, 10)).Status()
-	return finish(&s)
+	return finish(new(apierrors.NewRequestEntityTooLargeError("limit is " + strconv.FormatInt(limit, 10)).Status()))
 }
 
 // finish sets the fields that every Status has. Another server may have chosen the code: one that cannot be that of an

@@ -65,8 +65,7 @@ func boolParam(q url.Values, name string) *bool {
 	if !ok || len(v) == 0 {
 		return nil
 	}
-	b := v[0] != "0" && !strings.EqualFold(v[0], "false")
-	return &b
+	return new(v[0] != "0" && !strings.EqualFold(v[0], "false"))
 }
 
 // deleteQuery reads the options of a delete without a body. The parameters uid and resourceVersion are its preconditions.

@@ -40,8 +40,7 @@ const chunkSize = 32 << 10
 
 // chunks lends their memory.
 var chunks = sync.Pool{New: func() any {
-	b := make([]byte, 0, chunkSize+chunkSize/2)
-	return &b
+	return new(make([]byte, 0, chunkSize+chunkSize/2))
 }}
 
 func getChunk() *[]byte {

@@ -26,8 +26,7 @@ func PutBuffer(b *[]byte) {
 }
 
 var buffers = sync.Pool{New: func() any {
-	b := make([]byte, 0, bufferSize)
-	return &b
+	return new(make([]byte, 0, bufferSize))
 }}
 
 // coalescer combines small writes that are followed by more into one.

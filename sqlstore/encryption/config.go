@@ -104,7 +104,6 @@ func (k *kmsConfig) setDefaults() {
 		k.APIVersion = "v1"
 	}
 	if k.CacheSize == nil && k.APIVersion == "v1" {
-		size := int32(defaultCacheSize)
-		k.CacheSize = &size
+		k.CacheSize = new(int32(defaultCacheSize))
 	}
 }

@@ -21,8 +21,7 @@ func DefaultClass(objects admission.Objects) admission.Mutator {
 			if err != nil || class == nil {
 				return err
 			}
-			name := class.GetName()
-			in.Spec.IngressClassName = &name
+			in.Spec.IngressClassName = new(class.GetName())
 			return nil
 		},
 	}

@@ -51,8 +51,7 @@ func evaluator(e edition) (policy.Evaluator, error) {
 	make, ok := evaluators.Load(e)
 	if !ok {
 		make, _ = evaluators.LoadOrStore(e, sync.OnceValues(func() (policy.Evaluator, error) {
-			newest := api.MajorMinorVersion(e.release.Major(), e.release.Minor())
-			return policy.NewEvaluator(e.checks(), &newest)
+			return policy.NewEvaluator(e.checks(), new(api.MajorMinorVersion(e.release.Major(), e.release.Minor())))
 		}))
 	}
 	return make.(func() (policy.Evaluator, error))()

@@ -87,8 +87,7 @@ func (e *Controller) remove(ctx context.Context) time.Duration {
 			break
 		}
 		tried++
-		revision := strconv.FormatInt(c.Revision, 10)
-		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &revision}}
+		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new(strconv.FormatInt(c.Revision, 10))}}
 		if err := e.API.Call(ctx, agent, http.MethodDelete, e.candidatePath(key.Namespace, key.Name), reconcile.JSON, options, nil); err != nil && !reconcile.Superseded(err) {
 			e.loop.Failed(ctx, key, fmt.Errorf("removing an expired candidate: %w", err))
 			continue

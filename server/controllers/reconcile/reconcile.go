@@ -75,8 +75,7 @@ func (b *Base) Now() time.Time {
 
 // Delete deletes an object if it still has the revision at which it was seen.
 func (b *Base) Delete(ctx context.Context, agent, path string, seen *cache.Item) error {
-	revision := strconv.FormatInt(seen.Revision, 10)
-	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &revision}}
+	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new(strconv.FormatInt(seen.Revision, 10))}}
 	return b.API.Call(ctx, agent, http.MethodDelete, path, JSON, options, nil)
 }
 

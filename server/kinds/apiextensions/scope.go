@@ -32,8 +32,7 @@ type celTypes struct {
 }
 
 func rootScope(s *apiext.JSONSchemaProps) *scope {
-	once := uint64(1)
-	return &scope{schema: s, ruled: len(s.XValidations) > 0, most: &once}
+	return &scope{schema: s, ruled: len(s.XValidations) > 0, most: new(uint64(1))}
 }
 
 func (c *scope) part(s *apiext.JSONSchemaProps, inside func(*celTypes) *celTypes) *scope {
@@ -43,8 +42,7 @@ func (c *scope) part(s *apiext.JSONSchemaProps, inside func(*celTypes) *celTypes
 	below := &scope{parent: c, schema: s, ruled: c.ruled || s != nil && len(s.XValidations) > 0, inside: inside}
 	if c.schema != nil && c.most != nil {
 		if n := parts(c.schema); n != nil {
-			most := product(*c.most, *n)
-			below.most = &most
+			below.most = new(product(*c.most, *n))
 		}
 	}
 	return below
@@ -129,8 +127,7 @@ func atMost(n *int64) *uint64 {
 	if n == nil {
 		return nil
 	}
-	limit := uint64(max(*n, 0))
-	return &limit
+	return new(uint64(max(*n, 0)))
 }
 
 // product returns a times b, or the greatest number there is.

@@ -116,8 +116,7 @@ func defaultVolume(v *corev1.PersistentVolume) {
 }
 
 func (r volumeRules) prepareVolume(v *corev1.PersistentVolume) {
-	now := metav1.Now().Rfc3339Copy()
-	v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}
+	v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.Now().Rfc3339Copy())}
 	if !r.attributes {
 		v.Spec.VolumeAttributesClassName = nil
 	}
@@ -137,8 +136,7 @@ func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
 	case v.Status.Phase == old.Status.Phase && last == nil:
 		v.Status.LastPhaseTransitionTime = old.Status.LastPhaseTransitionTime
 	case v.Status.Phase != old.Status.Phase && (last == nil || last.Equal(old.Status.LastPhaseTransitionTime)):
-		now := metav1.Now().Rfc3339Copy()
-		v.Status.LastPhaseTransitionTime = &now
+		v.Status.LastPhaseTransitionTime = new(metav1.Now().Rfc3339Copy())
 	}
 }
 

@@ -19,8 +19,7 @@ func (r podRules) setDefaults(pod *corev1.Pod) {
 	podspec.DropLegacyAnnotations(pod.Annotations)
 	s := &pod.Spec
 	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		one := int64(1)
-		s.TerminationGracePeriodSeconds = &one
+		s.TerminationGracePeriodSeconds = new(int64(1))
 	}
 	for i := range s.Containers {
 		requestLimits(&s.Containers[i].Resources)
@@ -35,8 +34,7 @@ func (r podRules) setDefaults(pod *corev1.Pod) {
 		}
 	}
 	if s.EnableServiceLinks == nil {
-		links := corev1.DefaultEnableServiceLinks
-		s.EnableServiceLinks = &links
+		s.EnableServiceLinks = new(corev1.DefaultEnableServiceLinks)
 	}
 	if s.HostNetwork {
 		exposePorts(s.Containers)

@@ -69,8 +69,7 @@ func dropProcMount(s, old *corev1.PodSpec) {
 	}
 	visitContainers(s, func(c *corev1.Container, _ where) {
 		if c.SecurityContext != nil && c.SecurityContext.ProcMount != nil {
-			m := corev1.DefaultProcMount
-			c.SecurityContext.ProcMount = &m
+			c.SecurityContext.ProcMount = new(corev1.DefaultProcMount)
 		}
 	})
 }

@@ -21,8 +21,7 @@ func defaultDevice(d *resourceapi.Device) {
 	mappings := mappingsOf(d)
 	for name, m := range mappings.all() {
 		if m.AllocationMultiplier == nil {
-			one := apiresource.MustParse("1")
-			m.AllocationMultiplier = &one
+			m.AllocationMultiplier = new(apiresource.MustParse("1"))
 			mappings.set(name, m)
 		}
 	}

@@ -34,8 +34,7 @@ func groupsOf(on kinds.Feature) groups {
 type group = schedulingv1alpha2.PodGroupSpec
 
 func ofTemplate(t *schedulingv1alpha2.PodGroupTemplate) *group {
-	g := kinds.ConvertValue[group](*t)
-	return &g
+	return new(kinds.ConvertValue[group](*t))
 }
 
 // drop removes fields whose gates are off, unless the old group has them.

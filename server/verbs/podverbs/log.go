@@ -39,8 +39,7 @@ func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
 		return err
 	}
 	if d.streams && o.Stream == nil {
-		all := corev1.LogStreamAll
-		o.Stream = &all
+		o.Stream = new(corev1.LogStreamAll)
 	}
 	if errs := append(validateLog(o), d.validateStream(o)...); len(errs) > 0 {
 		return status.Invalid(c.Resource.Release, schema.GroupKind{Kind: "PodLogOptions"}, c.Info.Name, errs)
@@ -79,8 +78,7 @@ func logOptions(values url.Values) (*corev1.PodLogOptions, error) {
 		InsecureSkipTLSVerifyBackend: q.flag("insecureSkipTLSVerifyBackend"),
 	}
 	if values.Has("stream") { // an empty value is not a known one
-		s := q.text("stream")
-		o.Stream = &s
+		o.Stream = new(q.text("stream"))
 	}
 	return o, q.err
 }

@@ -178,8 +178,7 @@ func compareLive(ctx context.Context, o *database.Options, restored sqlstore.Dri
 		if err != nil {
 			return err
 		}
-		behind := b.Head - a.Restored.Revision
-		a.Behind = &behind
+		a.Behind = new(b.Head - a.Restored.Revision)
 		c, err := follow.Compare(ctx, restored, live, a.Restored.Revision)
 		if _, ok := errors.AsType[*sqlstore.CompactedError](err); ok {
 			return fmt.Errorf("--store: the database no longer has revision %d, the newest in %s: the backup is not followed any more, or was not for longer than history is kept", a.Restored.Revision, a.Folder)
