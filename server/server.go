@@ -123,7 +123,7 @@ func New(cfg Config) (*Server, error) {
 	s.remote = documents.New(documents.Config{
 		Cache: s.Cache, Services: s.aggregated.Services, Backend: s.aggregated, Proxy: s.proxy.Serve, Agent: webhookAgent, Log: cfg.Log, Clock: cfg.Clock,
 	})
-	s.Custom = definitions.New(cfg.Catalogue, s.Cache, converters(s.webhooks), cfg.Log)
+	s.Custom = definitions.New(cfg.Catalogue, s.Cache, s.converter, cfg.Log)
 	s.objects.FollowWith(s.Custom.Follow)
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging

@@ -16,13 +16,9 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// converters makes the converter for the objects of a definition; it is nil if versions differ only in their
+// converter makes the converter for the objects of a definition; it is nil if versions differ only in their
 // names.
-func converters(client *webhook.Client) func(*apiextensionsv1.CustomResourceDefinition) custom.Converter {
-	return func(crd *apiextensionsv1.CustomResourceDefinition) custom.Converter { return converter(client, crd) }
-}
-
-func converter(client *webhook.Client, crd *apiextensionsv1.CustomResourceDefinition) custom.Converter {
+func (s *Server) converter(crd *apiextensionsv1.CustomResourceDefinition) custom.Converter {
 	c := crd.Spec.Conversion
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		return nil
@@ -43,7 +39,7 @@ func converter(client *webhook.Client, crd *apiextensionsv1.CustomResourceDefini
 	}
 	return &custom.Webhook{
 		Versions: c.Webhook.ConversionReviewVersions,
-		Post:     func(ctx context.Context, body []byte) ([]byte, error) { return client.Post(ctx, target, body) },
+		Post:     func(ctx context.Context, body []byte) ([]byte, error) { return s.webhooks.Post(ctx, target, body) },
 	}
 }
 

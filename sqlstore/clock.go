@@ -25,18 +25,6 @@ type headSample struct {
 	head int64
 }
 
-func newHorizon(retention time.Duration, wall time.Time, elapsed time.Duration, head int64) *horizon {
-	return &horizon{retention: retention, wall: wall, now: wall, start: elapsed, head: head}
-}
-
-// limit makes the ages of rows from before the start refer to t, if that is earlier than the clock at the start by more
-// than inStep.
-func (h *horizon) limit(t time.Time) {
-	if t = t.Add(inStep); t.Before(h.now) {
-		h.now = t
-	}
-}
-
 // before returns the latest time of writing of old history that may be deleted.
 func (h *horizon) before(elapsed time.Duration) time.Time {
 	return h.now.Add(elapsed - h.start - h.retention)

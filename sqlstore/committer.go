@@ -321,11 +321,9 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			// The queued writes have not begun: their outcome is certain.
 			s.queue.fail(fmt.Errorf("%w: the outcome of an earlier commit is not known yet: %w", ErrUnavailable, err))
 		}
-		if time.Since(began)+wait > s.resolveFor() || !Sleep(ctx, wait) {
+		longest := max(30*time.Second, 2*s.cfg.RetryFor) // longer than the restart of a database takes
+		if time.Since(began)+wait > longest || !Sleep(ctx, wait) {
 			return nil, false, fmt.Errorf("%w; looking for it: %w", cause, err)
 		}
 	}
 }
-
-// resolveFor is longer than the restart of a database takes.
-func (s *Store) resolveFor() time.Duration { return max(30*time.Second, 2*s.cfg.RetryFor) }

@@ -151,7 +151,7 @@ func (r *Rules) drop(k key) {
 	for s := range b.at {
 		h := in.by[s]
 		h.remove(b)
-		if h.empty() {
+		if len(h.few)+len(h.grants) == 0 {
 			delete(in.by, s)
 		}
 	}

@@ -76,8 +76,6 @@ type grant struct {
 	bindings []*binding
 }
 
-func (h *subjectBindings) empty() bool { return len(h.few)+len(h.grants) == 0 }
-
 // each calls fn with each role and the first binding that refers to it, until fn returns false. It reports
 // whether fn never did. Few bindings are not grouped, so their roles may repeat.
 func (h *subjectBindings) each(fn func(*slot, *binding) bool) bool {

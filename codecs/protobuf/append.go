@@ -23,12 +23,7 @@ const (
 	field4 = 4<<3 | 2
 )
 
-// appendEnvelopeHead appends the part of the envelope before a message of rawSize bytes, and makes room for
-// all of it.
-func appendEnvelopeHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
-	return appendHead(grow(dst, EnvelopeSize(apiVersion, kind, rawSize)), apiVersion, kind, rawSize)
-}
-
+// appendHead appends the part of the envelope before a message of rawSize bytes.
 func appendHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
 	dst = append(dst, Prefix...)
 	dst = append(dst, field1)
@@ -63,7 +58,7 @@ func (c Codec) Message(obj runtime.Object) ([]byte, error) {
 
 // AppendObject implements codecs.Streamer: a message in its envelope.
 func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) []byte {
-	dst = appendEnvelopeHead(dst, apiVersion, kind, len(message))
+	dst = appendHead(grow(dst, EnvelopeSize(apiVersion, kind, len(message))), apiVersion, kind, len(message))
 	return appendTail(append(dst, message...))
 }
 

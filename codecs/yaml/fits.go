@@ -18,14 +18,10 @@ const (
 	perValue    = 256
 )
 
-// A document of n bytes may have mostValues, and expand to mostExpanded bytes.
-func mostValues(n int) int   { return max(leastValues, n/8) }
-func mostExpanded(n int) int { return 4 * max(budget.DefaultBody, n) }
-
 // fits refuses a document that takes too much to read, with a 413. It gives how many
 // values there are at most.
 func fits(data []byte) (values int, err error) {
-	most, expands := mostValues(len(data)), mostExpanded(len(data))
+	most, expands := max(leastValues, len(data)/8), 4*max(budget.DefaultBody, len(data))
 	if values = marks(data); values > most && stdjson.Valid(data) {
 		values = marksInJSON(data)
 	}

@@ -143,7 +143,7 @@ func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 		if !known || at >= len(d.body) || i < len(lacked) && lacked[i] {
 			return -1, false
 		}
-		if ordered || d.body[at] == '[' && d.merges(fields, i) {
+		if ordered || d.body[at] == '[' && d.strategic && fields.merged[i] {
 			end := scan.Loose.Value(d.body, at, deepestDirect)
 			noted, ok := noteList(lists, i, at, ordered)
 			if lists = noted; !ok || fresh && ordered || d.body[at] != '[' {
@@ -165,9 +165,6 @@ func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 	}
 	return end
 }
-
-// merges reports whether a list is merged, by a key of its items.
-func (d *direct) merges(fields *patchFields, i int) bool { return d.strategic && fields.merged[i] }
 
 // field patches a field with anything but a list to be merged.
 func (d *direct) field(v reflect.Value, tagged bool, at int, fresh bool) int {

@@ -64,13 +64,9 @@ func (p *Patch) reportProblems(patched runtime.Object, problems []string, value 
 	case codecs.Warn:
 		return patched, problems, nil
 	case codecs.Strict:
-		return nil, nil, invalidPatch(value(), strictError(problems))
+		return nil, nil, invalidPatch(value(), "strict decoding error: "+strings.Join(problems, ", "))
 	}
 	return patched, nil, nil
-}
-
-func strictError(problems []string) string {
-	return "strict decoding error: " + strings.Join(problems, ", ")
 }
 
 func invalidPatch(value, detail string) error {

@@ -78,7 +78,7 @@ func (c *Converter) Convert(ctx context.Context, obj Object, to schema.GroupVers
 		if err != nil {
 			return nil, err
 		}
-		return past.down(out)
+		return change(out, past.from, past.lower)
 	}
 	target := c.catalogue.LookupKind(to.WithKind(from.Kind))
 	if target == nil || target.Storage != r.Storage {

@@ -20,9 +20,6 @@ type legacy struct {
 // up returns the object in the served version, without changing the input.
 func (l *legacy) up(o Object) (Object, error) { return change(o, l.to, l.raise) }
 
-// down makes an object of the version of the past.
-func (l *legacy) down(o Object) (Object, error) { return change(o, l.from, l.lower) }
-
 func change(o Object, kind schema.GroupVersionKind, how func(Object) error) (out Object, err error) {
 	out = runtime.DeepCopyJSON(normal(o).(Object))
 	if how != nil {

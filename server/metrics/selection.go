@@ -51,7 +51,7 @@ func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
 			return s.omits(f.GetName(), lifeOf(s.Release, f.GetName(), f.GetHelp()))
 		})
 		for _, f := range families {
-			mark(s.Release, f)
+			f.Help = proto.String(marked(s.Release, f.GetName(), f.GetHelp()))
 			if len(s.Allowed) > 0 {
 				s.restrict(f)
 			}

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/rowlock/rowlock/server/release"
 )
 
@@ -112,9 +109,4 @@ func lifeOf(v release.Version, name, help string) life {
 		}
 	}
 	return life{stability: alpha}
-}
-
-// mark adds the stability to the help of a family.
-func mark(v release.Version, f *dto.MetricFamily) {
-	f.Help = proto.String(marked(v, f.GetName(), f.GetHelp()))
 }

@@ -2,7 +2,6 @@ package rowlocktest
 
 import (
 	"bytes"
-	"log/slog"
 	"sync"
 	"testing"
 )
@@ -16,10 +15,6 @@ type log struct {
 	text bytes.Buffer
 	cut  bool
 }
-
-func newLog() *log { return &log{} }
-
-func (l *log) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // Write implements io.Writer.
 func (l *log) Write(p []byte) (int, error) {

@@ -131,7 +131,3 @@ func (s *snapshots) get(kinds string) *memory.Snapshot {
 	snapshot, _ := found.(*memory.Snapshot)
 	return snapshot
 }
-
-func (s *snapshots) put(kinds string, snapshot *memory.Snapshot) {
-	s.byKinds.LoadOrStore(kinds, snapshot)
-}

@@ -20,6 +20,7 @@ package rowlocktest
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func Start(t testing.TB, list ...Option) *Server {
 	var empty func(*Server)
 	if o.bare() {
 		// The objects that each cluster has are written once in a process.
-		empty = func(s *Server) { prepared.put(o.gates(), s.db.Snapshot()) }
+		empty = func(s *Server) { prepared.byKinds.LoadOrStore(o.gates(), s.db.Snapshot()) }
 	}
 	return start(t, o, memory.New(memory.Config{}), newClock(), empty)
 }
@@ -68,7 +69,7 @@ const grace = 5 * time.Second
 func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty func(*Server)) *Server {
 	t.Helper()
 	s := &Server{t: t, db: db, options: o, clock: clock, faults: &faults{}, records: &records{}, tokens: &tokens{}}
-	log := newLog()
+	log := &log{}
 	t.Cleanup(func() { log.print(t) })
 	authority, err := newAuthority()
 	if err != nil {
@@ -77,7 +78,7 @@ func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty fun
 	asked := o.embed
 	asked.Store = func(context.Context) (sqlstore.Driver, error) { return db.Open(), nil }
 	asked.ClientAuthorities, asked.TokenAuthenticators = authority.pool, []authx.TokenAuthenticator{s.tokens}
-	asked.Grace, asked.Log, asked.Version, asked.Past = grace, log.logger(), "rowlock.test", o.past
+	asked.Grace, asked.Log, asked.Version, asked.Past = grace, slog.New(slog.NewTextHandler(log, nil)), "rowlock.test", o.past
 	asked.Configure = func(c *server.Config) {
 		c.Clock, c.ClockMoves, c.BeforeWebhook = clock.Now, clock.moves, s.faults.webhook
 		c.Cache = cache.NewWith(c.Catalogue, cache.Config{JSON: c.Cache.JSON(), Clock: clock.Now})

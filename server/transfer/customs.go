@@ -31,10 +31,6 @@ type metCustom struct {
 	versions            map[string]int64
 }
 
-func newCustoms() customs {
-	return customs{definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}, objects: map[string]*metCustom{}}
-}
-
 func (c *customs) defined(d *apiextensionsv1.CustomResourceDefinition) {
 	if len(c.definitions) >= maxCustoms {
 		return

@@ -61,7 +61,10 @@ type Reader struct {
 
 // NewReader makes a Reader.
 func NewReader(o Options) *Reader {
-	return &Reader{layout: newLayout(o.Prefix), options: o, customs: newCustoms(), report: newReport()}
+	return &Reader{
+		layout: newLayout(o.Prefix), options: o, report: newReport(),
+		customs: customs{definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}, objects: map[string]*metCustom{}},
+	}
 }
 
 // Read decides on an entry, and counts it in the report. An error ends the work: it is that of ctx, or of a

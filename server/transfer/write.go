@@ -74,7 +74,7 @@ func (w *Writer) encode(r *kinds.Resource, row sqlstore.Row) ([]byte, error) {
 	if _, _, _, sealed := sqlstore.SealedBy(row.Value); sealed {
 		return nil, errors.New("its value is encrypted, and was to be decrypted first")
 	}
-	if r == nil || asJSON(r) {
+	if r == nil || r.Storage.Key == definitionStorage || r.Storage.Key == serviceStorage { // a stock server stores these as JSON, whatever --storage-media-type is
 		var fields map[string]json.RawMessage
 		err := json.Unmarshal(row.Value, &fields)
 		if err == nil && fields == nil {
@@ -91,10 +91,4 @@ func (w *Writer) encode(r *kinds.Resource, row sqlstore.Row) ([]byte, error) {
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
 	return w.protobuf.Encode(nil, obj)
-}
-
-// asJSON reports whether a stock server stores a built-in kind as JSON, whatever --storage-media-type is:
-// the kinds of its two other servers.
-func asJSON(r *kinds.Resource) bool {
-	return r.Storage.Key == definitionStorage || r.Storage.Key == serviceStorage
 }

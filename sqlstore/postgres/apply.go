@@ -267,7 +267,7 @@ func (w *wavePlan) answer(rows pgx.Rows, batch []sqlstore.Txn, out []sqlstore.Ou
 	for rows.Next() {
 		var ord int32
 		var found bool
-		row, err := s.rowBehind(rows, &ord, &found)
+		row, err := s.scan(rows, []any{&ord, &found}, nil)
 		if err != nil {
 			return err
 		}

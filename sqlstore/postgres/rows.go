@@ -16,17 +16,12 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// scanner reads rows of the columns list. row allows other columns after those, rowBehind before them.
-// It shares the strings that rows in key order repeat.
+// scanner reads rows of the columns list, behind the columns front and before the columns extra. It shares the strings that
+// rows in key order repeat.
 type scanner struct{ resource, namespace string }
 
 func (s *scanner) row(rows pgx.Rows, extra ...any) (sqlstore.Row, error) {
 	return s.scan(rows, nil, extra)
-}
-
-// rowBehind reads a row whose columns have others in front of them.
-func (s *scanner) rowBehind(rows pgx.Rows, front ...any) (sqlstore.Row, error) {
-	return s.scan(rows, front, nil)
 }
 
 func (s *scanner) scan(rows pgx.Rows, front, extra []any) (sqlstore.Row, error) {

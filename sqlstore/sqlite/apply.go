@@ -352,7 +352,7 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 		}
 	}
 	err = a.w.exec(qInsert, at, k.Resource, k.Namespace, k.Name, since, superseded, deleted, stored, expires, a.at, sum)
-	if op.Verb == sqlstore.Create && isUnique(err) {
+	if op.Verb == sqlstore.Create && isCode(err, sqlite3.SQLITE_CONSTRAINT_UNIQUE) { // of live keys
 		return a.refused(op)
 	}
 	if err != nil {

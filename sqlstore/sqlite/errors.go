@@ -56,11 +56,6 @@ func kindOf(code int) error {
 // errDamaged reports that SQLite found its file damaged.
 var errDamaged = &sqlstore.CorruptError{Reason: "the database file is damaged"}
 
-// isUnique reports whether a statement met the unique index of live keys.
-func isUnique(err error) bool {
-	return isCode(err, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
-}
-
 // isInterrupt reports whether a query ended with its context.
 func isInterrupt(err error) bool { return hasCode(err, sqlite3.SQLITE_INTERRUPT) }
 

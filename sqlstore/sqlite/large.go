@@ -62,7 +62,7 @@ func holdLarge(w *conn, staged, revision, micros int64, value []byte) (int64, er
 		if _, err := w.one(v[:], qPiecesBytes, staged); err != nil {
 			return 0, err
 		}
-		if v[0] == pieceCount(len(value)) && v[1] == int64(len(value)) {
+		if v[0] == int64((len(value)+pieceBytes-1)/pieceBytes) && v[1] == int64(len(value)) {
 			if n, err := w.execCount(qHoldLarge, staged, revision); err != nil || n == 1 {
 				return staged, err
 			}
@@ -70,9 +70,6 @@ func holdLarge(w *conn, staged, revision, micros int64, value []byte) (int64, er
 	}
 	return putLarge(w, revision, micros, value)
 }
-
-// pieceCount returns the number of pieces of a value.
-func pieceCount(size int) int64 { return int64((size + pieceBytes - 1) / pieceBytes) }
 
 // largest bounds the memory for a value whose pieces are damaged: SQLite stores none that is larger.
 const largest = 1 << 30

@@ -162,7 +162,7 @@ func (d *Driver) open(ctx context.Context) error {
 	}
 	d.readers = make(chan *conn, d.cfg.Readers)
 	for range d.cfg.Readers {
-		r, err := connect(d.path, d.readerPragmas())
+		r, err := connect(d.path, append(d.commonPragmas(), "query_only(1)", cachePragma))
 		if err != nil {
 			return err
 		}
@@ -290,10 +290,6 @@ func (d *Driver) writerPragmas() []string {
 }
 
 const pageSize = 4096 // SQLite's default, which the driver keeps
-
-func (d *Driver) readerPragmas() []string {
-	return append(d.commonPragmas(), "query_only(1)", cachePragma)
-}
 
 // Close waits for everything the driver started, and for calls under way. If the file's content is in doubt,
 // connections stay open until the process ends: closing the last one in order would delete the log.

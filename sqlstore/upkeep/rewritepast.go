@@ -40,7 +40,7 @@ func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, 
 				return nil
 			}
 			if !r.Keys.Covers(after.Key.Resource) {
-				after = behindResource(after.Key.Resource)
+				after = sqlstore.Cursor{Key: sqlstore.Key{Resource: after.Key.Resource + "\x01"}} // before the next resource: no name has this character
 				break
 			}
 			if err := r.pastOf(ctx, d, of, done); err != nil {
@@ -51,11 +51,6 @@ func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, 
 			r.Progress(*done)
 		}
 	}
-}
-
-// behindResource returns the place before the next resource: no name of one has such a character.
-func behindResource(name string) sqlstore.Cursor {
-	return sqlstore.Cursor{Key: sqlstore.Key{Resource: name + "\x01"}}
 }
 
 // byKey yields the rows of one key after another, of rows that are ordered by it.

@@ -23,8 +23,6 @@ type notifier struct {
 	pending []*source // the sources with changes, each once
 }
 
-func newNotifier() *notifier { return &notifier{wake: make(chan struct{}, 1)} }
-
 // signal wakes the follower without naming a source.
 func (n *notifier) signal() {
 	select {

@@ -55,7 +55,7 @@ type state struct {
 }
 
 func newState(c *Collector) *state {
-	s := &state{Collector: c, notifier: newNotifier(), graph: graph.New(), failed: ratelog.Line{Clock: c.Clock}}
+	s := &state{Collector: c, notifier: &notifier{wake: make(chan struct{}, 1)}, graph: graph.New(), failed: ratelog.Line{Clock: c.Clock}}
 	s.queue = &reconcile.Queue[graph.WorkItem, unique.Handle[string]]{
 		Clock: c.Clock, Turn: func(what graph.WorkItem) unique.Handle[string] { return what.Namespace }, MinBackoff: firstBackoff, MaxBackoff: longestBackoff,
 		Wake: s.notifier.signal, Meter: c.Meter,

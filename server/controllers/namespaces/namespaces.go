@@ -263,7 +263,7 @@ func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *terminatio
 	} else if n.Remote != nil {
 		_, found.unknown = n.Remote.Resources()
 	}
-	if found.none() {
+	if len(found.failures)+len(found.unknown)+len(found.resources) == 0 {
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		if err = n.API.Call(ctx, agent, http.MethodPut, path+"/finalize", reconcile.JSON, &ns, nil); apierrors.IsConflict(err) {
 			r.After = conflictRest

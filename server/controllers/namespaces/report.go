@@ -19,11 +19,6 @@ type found struct {
 	podsLeft   bool                  // Pods go first, and some are there still: nothing else was touched
 }
 
-// none reports whether nothing is left.
-func (f *found) none() bool {
-	return len(f.failures) == 0 && len(f.unknown) == 0 && len(f.resources) == 0
-}
-
 // left notes how many objects of a resource are left, and which finalizers hold them.
 func (f *found) left(plural, group string, count int, held map[string]int) {
 	if count > 0 {

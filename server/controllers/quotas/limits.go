@@ -19,10 +19,6 @@ type limits struct {
 	served     map[schema.GroupResource]*kinds.Resource
 }
 
-func newLimits(c *kinds.Catalogue) limits {
-	return limits{catalogue: c, named: map[string][]string{}, in: map[string]map[string]bool{}, unknown: map[string][]schema.GroupResource{}}
-}
-
 // resource returns a namespaced resource that this server stores; nil if there is none.
 func (l *limits) resource(r schema.GroupResource) *kinds.Resource {
 	if all, generation := l.catalogue.Snapshot(); l.served == nil || generation != l.generation {
@@ -75,9 +71,6 @@ func (l *limits) set(namespace string, list []schema.GroupResource, elsewhere fu
 	}
 	return came, left
 }
-
-// has reports whether a quota of a namespace limits the objects of a storage.
-func (l *limits) has(storage, namespace string) bool { return l.in[storage][namespace] }
 
 // lost forgets a storage, and returns the namespaces with a quota that limits its objects.
 func (l *limits) lost(storage string) (namespaces []string) {

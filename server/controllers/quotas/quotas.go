@@ -78,7 +78,8 @@ func (q *Controller) Run(ctx context.Context) error {
 	l := &reconcile.Loop{Base: q.Base, Reconcile: q.reconcile, Failure: "cannot keep the status of ResourceQuotas", Queue: &reconcile.Queue[reconcile.Key, string]{Urgent: q.Priority}}
 	q.loop, q.remote = l, remoteCounts{Base: q.Base, servers: q.Remote}
 	l.Begin = func(context.Context) error {
-		if q.limits, q.dirty = newLimits(q.Catalogue), (dirtyQuotas{}); q.Every > 0 {
+		q.limits = limits{catalogue: q.Catalogue, named: map[string][]string{}, in: map[string]map[string]bool{}, unknown: map[string][]schema.GroupResource{}}
+		if q.dirty = (dirtyQuotas{}); q.Every > 0 {
 			l.Queue.AddAfter(everything, q.Every)
 		}
 		return nil
@@ -229,7 +230,7 @@ func (q *Controller) follow(ctx context.Context, namespace string, list []schema
 		q.loop.Watch(ctx, reconcile.Source{
 			Storage: storage,
 			Changed: func(d cache.Delivery) {
-				if item := d.Item(); q.limits.has(storage, item.Namespace) && frees(storage, d) {
+				if item := d.Item(); q.limits.in[storage][item.Namespace] && frees(storage, d) {
 					q.loop.Queue.Add(reconcile.Key{Namespace: item.Namespace}, 0)
 				}
 			},

@@ -26,10 +26,12 @@ const maxCronJobName = 52
 func CronJob(on kinds.Feature) kinds.Strategy {
 	r := rulesFor(on)
 	return kinds.Typed[*batchv1.CronJob]{
-		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Default:             r.defaultCronJob,
-		PrepareForCreate:    r.prepareCronJob,
-		PrepareForUpdate:    r.prepareCronJobUpdate,
+		ValidateName:     apivalidation.NameIsDNSSubdomain,
+		Default:          r.defaultCronJob,
+		PrepareForCreate: func(c *batchv1.CronJob) { r.pods.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, nil) },
+		PrepareForUpdate: func(c, old *batchv1.CronJob) {
+			r.pods.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, &old.Spec.JobTemplate.Spec.Template.Spec)
+		},
 		Counted:             func(c *batchv1.CronJob) []any { return []any{c.Spec} },
 		Validate:            r.validateCronJob,
 		ValidateUpdate:      r.validateCronJobUpdate,
@@ -81,14 +83,6 @@ func (r jobRules) defaultCronJob(obj *batchv1.CronJob) {
 	rules.DefaultTo(&s.Suspend, false)
 	rules.DefaultTo(&s.SuccessfulJobsHistoryLimit, 3)
 	rules.DefaultTo(&s.FailedJobsHistoryLimit, 1)
-}
-
-func (r jobRules) prepareCronJob(c *batchv1.CronJob) {
-	r.pods.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, nil)
-}
-
-func (r jobRules) prepareCronJobUpdate(c, old *batchv1.CronJob) {
-	r.pods.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, &old.Spec.JobTemplate.Spec.Template.Spec)
 }
 
 func (r jobRules) validateCronJob(c *batchv1.CronJob) field.ErrorList {

@@ -39,7 +39,7 @@ func Job(on kinds.Feature) kinds.Strategy {
 		PrepareForCreate:    r.prepareJob,
 		PrepareForUpdate:    r.prepareJobUpdate,
 		Counted:             func(j *batchv1.Job) []any { return []any{j.Spec} },
-		Validate:            r.validateJob,
+		Validate:            func(j *batchv1.Job) field.ErrorList { return validateWholeJob(j, r.jobOptions(j, nil)) },
 		ValidateUpdate:      r.validateJobUpdate,
 		Canonicalize:        labelJob,
 		Warnings:            r.jobWarnings,

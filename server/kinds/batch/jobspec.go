@@ -98,10 +98,6 @@ func (r jobRules) jobOptions(j, old *batchv1.Job) options {
 	}
 }
 
-func (r jobRules) validateJob(j *batchv1.Job) field.ErrorList {
-	return validateWholeJob(j, r.jobOptions(j, nil))
-}
-
 // A stock server checks the spec of a changed Job twice, and so lists some causes twice.
 func (r jobRules) validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	o := r.jobOptions(j, old)

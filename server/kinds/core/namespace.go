@@ -22,7 +22,7 @@ var Namespace = kinds.Typed[*corev1.Namespace]{
 	Meta:                        &kinds.WholeMeta,
 	Default:                     defaultNamespace,
 	PrepareForCreate:            prepareNamespace,
-	PrepareForUpdate:            prepareNamespaceUpdate,
+	PrepareForUpdate:            func(n, old *corev1.Namespace) { n.Spec.Finalizers = old.Spec.Finalizers },
 	Validate:                    validateNamespace,
 	Canonicalize:                labelNamespace,
 	UnconditionalUpdate:         true,
@@ -81,10 +81,6 @@ func prepareNamespace(n *corev1.Namespace) {
 		}
 	}
 	n.Spec.Finalizers = append(n.Spec.Finalizers, corev1.FinalizerKubernetes)
-}
-
-func prepareNamespaceUpdate(n, old *corev1.Namespace) {
-	n.Spec.Finalizers = old.Spec.Finalizers
 }
 
 func validateNamespace(n *corev1.Namespace) field.ErrorList {

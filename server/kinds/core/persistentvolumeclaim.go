@@ -25,16 +25,12 @@ type claimRules struct {
 	now                                    bool // the rules after release 1.32
 }
 
-func claimRulesFor(on kinds.Feature) claimRules {
-	return claimRules{now: on.Has(release.KindRules133), attributes: on(attributesGate), anySource: on("AnyVolumeDataSource"), otherNamespaces: on("CrossNamespaceVolumeDataSource")}
-}
-
 // attributesGate is of classes of attributes, in claims and in volumes.
 const attributesGate = "VolumeAttributesClass"
 
 // PersistentVolumeClaim returns the strategy of PersistentVolumeClaims.
 func PersistentVolumeClaim(on kinds.Feature) kinds.Strategy {
-	r := claimRulesFor(on)
+	r := claimRules{now: on.Has(release.KindRules133), attributes: on(attributesGate), anySource: on("AnyVolumeDataSource"), otherNamespaces: on("CrossNamespaceVolumeDataSource")}
 	return kinds.Typed[*corev1.PersistentVolumeClaim]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Meta:                r.meta(),

@@ -24,9 +24,13 @@ func ResourceQuota(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	scopes := scopesFor(now)
 	return kinds.Typed[*corev1.ResourceQuota]{
-		ValidateName:   apivalidation.NameIsDNSSubdomain,
-		Default:        defaultQuota,
-		Validate:       func(q *corev1.ResourceQuota) field.ErrorList { return validateQuota(q, scopes) },
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default: func(q *corev1.ResourceQuota) {
+			podspec.DefaultResources(q.Spec.Hard, q.Status.Hard, q.Status.Used)
+		},
+		Validate: func(q *corev1.ResourceQuota) field.ErrorList {
+			return append(scopes.validateSpec(&q.Spec), validateQuotaStatus(&q.Status)...)
+		},
 		ValidateUpdate: func(q, old *corev1.ResourceQuota) field.ErrorList { return validateQuotaUpdate(q, old, scopes) },
 		Warnings: func(q, old *corev1.ResourceQuota) []string {
 			if !now || old != nil {
@@ -72,10 +76,6 @@ func quotaCells(q *corev1.ResourceQuota) (request, limit string) {
 	return strings.Join(requests, ", "), strings.Join(limits, ", ")
 }
 
-func defaultQuota(q *corev1.ResourceQuota) {
-	podspec.DefaultResources(q.Spec.Hard, q.Status.Hard, q.Status.Used)
-}
-
 // quotaWarnings returns warnings about requests above their limits.
 func quotaWarnings(q *corev1.ResourceQuota) []string {
 	var out []string
@@ -91,10 +91,6 @@ func quotaWarnings(q *corev1.ResourceQuota) []string {
 		}
 	}
 	return out
-}
-
-func validateQuota(q *corev1.ResourceQuota, scopes quotaScopes) field.ErrorList {
-	return append(scopes.validateSpec(&q.Spec), validateQuotaStatus(&q.Status)...)
 }
 
 func validateQuotaUpdate(q, old *corev1.ResourceQuota, scopes quotaScopes) field.ErrorList {

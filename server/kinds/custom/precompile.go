@@ -46,10 +46,6 @@ type compileRequest struct {
 	taken bool              // it is being compiled
 }
 
-func newCompiling() compileQueue {
-	return compileQueue{pending: map[*Version]*compileRequest{}, busy: map[string]bool{}, wake: make(chan struct{}, compilersAtOnce), came: make(chan struct{}, 1)}
-}
-
 func (k *SchemaCache) open() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

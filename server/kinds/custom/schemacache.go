@@ -39,7 +39,10 @@ type SchemaCache struct {
 
 // NewSchemaCache makes an empty one. Run maintains it.
 func NewSchemaCache() *SchemaCache {
-	return &SchemaCache{limit: maxCompiledText, idle: compiledIdle, now: time.Now, begun: make(chan struct{}, 1), all: map[*Version]int{}, compileQueue: newCompiling()}
+	return &SchemaCache{
+		limit: maxCompiledText, idle: compiledIdle, now: time.Now, begun: make(chan struct{}, 1), all: map[*Version]int{},
+		compileQueue: compileQueue{pending: map[*Version]*compileRequest{}, busy: map[string]bool{}, wake: make(chan struct{}, compilersAtOnce), came: make(chan struct{}, 1)},
+	}
 }
 
 // Run compiles requested schemas, and drops idle ones, until ctx ends. While nothing is compiled it has no timer.

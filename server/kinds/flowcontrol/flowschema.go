@@ -31,9 +31,11 @@ func FlowSchema(on kinds.Feature) kinds.Strategy {
 	return kinds.Typed[*flowcontrolv1.FlowSchema]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.AsNewMeta,
-		Default:      defaultFlowSchema,
-		Counted:      func(s *flowcontrolv1.FlowSchema) []any { return []any{s.Spec} },
-		Validate:     func(s *flowcontrolv1.FlowSchema) field.ErrorList { return validateFlowSchema(s, now) },
+		Default: func(s *flowcontrolv1.FlowSchema) {
+			s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, defaultPrecedence)
+		},
+		Counted:  func(s *flowcontrolv1.FlowSchema) []any { return []any{s.Spec} },
+		Validate: func(s *flowcontrolv1.FlowSchema) field.ErrorList { return validateFlowSchema(s, now) },
 		ValidateUpdate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
 			return validateFlowSchema(obj, now)
 		},
@@ -46,10 +48,6 @@ func FlowSchema(on kinds.Feature) kinds.Strategy {
 			ResetFields: []string{"metadata"},
 		},
 	}.Strategy()
-}
-
-func defaultFlowSchema(s *flowcontrolv1.FlowSchema) {
-	s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, defaultPrecedence)
 }
 
 // FlowSchemaColumns is their Table form.

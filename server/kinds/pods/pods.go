@@ -48,9 +48,11 @@ func Resource(on kinds.Feature) *kinds.Resource {
 	}
 	var resize []kinds.Subresource
 	if r.resize {
-		resize = []kinds.Subresource{{Name: "resize", Kind: "Pod", Verbs: part(), Update: r.resizeStrategy(), NoTable: true}}
+		own := append(specFieldsBut("containers", "initContainers"), "metadata", "status")
+		resize = []kinds.Subresource{{Name: "resize", Kind: "Pod", Verbs: part(), Update: r.partStrategy(r.prepareResize, r.validateResize, own), NoTable: true}}
 	}
 	whole := r.strategy().Strategy()
+	ephemeral := r.partStrategy(r.prepareEphemeral, r.validateEphemeral, append(specFieldsBut("ephemeralContainers"), "metadata", "status"))
 	return &kinds.Resource{
 		Version: "v1", Plural: "pods", Singular: "pod", Kind: "Pod", ListKind: "PodList",
 		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true,
@@ -67,7 +69,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 		Subresources: slices.Concat([]kinds.Subresource{
 			{Name: "attach", Kind: "PodAttachOptions", Verbs: connect},
 			{Name: "binding", Kind: "Binding", Verbs: create},
-			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: r.ephemeralStrategy(), NoTable: true},
+			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: ephemeral, NoTable: true},
 			{Name: "eviction", Group: "policy", Version: "v1", Kind: "Eviction", Verbs: create},
 			{Name: "exec", Kind: "PodExecOptions", Verbs: connect},
 			{Name: "log", Kind: "Pod", Verbs: get},
@@ -76,7 +78,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 		}, resize, []kinds.Subresource{
 			{Name: "status", Kind: "Pod", Verbs: part(), Update: whole.Status},
 		}),
-		Columns: tableColumns(),
+		Columns: columnsOf(cells),
 	}
 }
 
@@ -94,7 +96,7 @@ func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 		ValidateName:        validation.NameIsDNSSubdomain,
 		Default:             r.setDefaults,
 		PrepareForCreateIn:  r.prepareForCreate,
-		PrepareForUpdate:    r.prepareForUpdate,
+		PrepareForUpdate:    func(pod, was *corev1.Pod) { r.spec.DropDisabled(&pod.Spec, &was.Spec) },
 		Validate:            r.validateCreate,
 		ValidateUpdate:      r.validateUpdate,
 		Warnings:            r.warnings,
@@ -119,16 +121,7 @@ func (r podRules) partStrategy(prepare func(pod, was *corev1.Pod), validate func
 	if !r.since133 { // the fields that a client owns if it sends them, whether they are taken or not
 		t.ResetFields = resetFields
 	}
-	s := t.Strategy()
-	return &s
-}
-
-func (r podRules) ephemeralStrategy() *kinds.Strategy {
-	return r.partStrategy(r.prepareEphemeral, r.validateEphemeral, append(specFieldsBut("ephemeralContainers"), "metadata", "status"))
-}
-
-func (r podRules) resizeStrategy() *kinds.Strategy {
-	return r.partStrategy(r.prepareResize, r.validateResize, append(specFieldsBut("containers", "initContainers"), "metadata", "status"))
+	return new(t.Strategy())
 }
 
 // specFieldsBut lists the paths of all fields of a spec but some.

@@ -17,8 +17,6 @@ import (
 // lostNode is the reason of a pod whose node does not report.
 const lostNode = "NodeLost"
 
-func tableColumns() kinds.Columns { return columnsOf(cells) }
-
 // ColumnsSince133 returns the Table form since release 1.33: a container that completed hides no other that failed.
 func ColumnsSince133() kinds.Columns {
 	return columnsOf(func(pod *corev1.Pod, now time.Time) []any { return cellsOf(pod, summarizeSince133(pod), now) })

@@ -15,10 +15,6 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-func (r podRules) prepareForUpdate(pod, was *corev1.Pod) {
-	r.spec.DropDisabled(&pod.Spec, &was.Spec)
-}
-
 // validateUpdate allows the changes that a running pod can follow: other images, an earlier deadline, more
 // tolerations, fewer scheduling gates.
 func (r podRules) validateUpdate(pod, was *corev1.Pod) field.ErrorList {

@@ -17,8 +17,8 @@ func pullPolicyFor(image string) corev1.PullPolicy {
 
 // floats reports whether a reference means the tag latest, by name or by default.
 func floats(image string) bool {
-	if isHexID(image) {
-		return false
+	if len(image) == 64 && allHex(image, false) {
+		return false // the identifier of an image, which is not a name
 	}
 	rest, digest, hasDigest := strings.Cut(image, "@")
 	if hasDigest && !okDigest(digest) {
@@ -37,10 +37,6 @@ func floats(image string) bool {
 	}
 	return !hasDigest
 }
-
-// isHexID reports whether the reference looks like the identifier of an image,
-// which is not a name.
-func isHexID(s string) bool { return len(s) == 64 && allHex(s, false) }
 
 func allHex(s string, upper bool) bool {
 	for i := 0; i < len(s); i++ {

@@ -94,13 +94,12 @@ func driverCells(d *storagev1.CSIDriver, now time.Time) []any {
 		}
 		tokens = strings.Join(list, ",")
 	}
+	attached := d.Spec.AttachRequired
 	return []any{
-		d.Name, isNilOrTrue(d.Spec.AttachRequired), rules.Value(d.Spec.PodInfoOnMount), rules.Value(d.Spec.StorageCapacity),
+		d.Name, attached == nil || *attached, rules.Value(d.Spec.PodInfoOnMount), rules.Value(d.Spec.StorageCapacity),
 		tokens, rules.Value(d.Spec.RequiresRepublish), modes, columns.Since(d.CreationTimestamp, now),
 	}
 }
-
-func isNilOrTrue(b *bool) bool { return b == nil || *b }
 
 func defaultDriver(obj *storagev1.CSIDriver) {
 	s := &obj.Spec

@@ -17,7 +17,7 @@ type Path struct{ steps []step }
 
 // Parse reads a path without its braces.
 func Parse(text string) (*Path, error) {
-	steps, err := parse(text)
+	steps, err := (&parser{rest: text}).steps()
 	if err != nil {
 		return nil, err
 	}

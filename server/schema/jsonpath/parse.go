@@ -19,8 +19,6 @@ type parser struct {
 // maxDepth bounds how deep filters and unions may be nested.
 const maxDepth = 32
 
-func parse(text string) ([]step, error) { return (&parser{rest: text}).steps() }
-
 func (p *parser) inner(text string) ([]step, error) {
 	if p.depth >= maxDepth {
 		return nil, errors.New("the path is nested too deeply")

@@ -35,9 +35,6 @@ type UnreachableError struct{ Reason string }
 
 func (e *UnreachableError) Error() string { return e.Reason }
 
-// timeOfBase is from when on a base answers for a time: its own is in whole seconds.
-func timeOfBase(b Base) time.Time { return b.Taken.Add(time.Second) }
-
 // Plan finds the files from which to restore a target. Errors: UnreachableError, ErrDamaged.
 func (l *Listing) Plan(target Target) (*Plan, error) {
 	for i := len(l.Runs) - 1; i >= 0; i-- {
@@ -79,7 +76,7 @@ func (l *Listing) revisionIn(r *Run, target Target) (revision int64, ok bool, er
 	// Nothing in the log is as old: a base may be, if the log begins with it.
 	for _, b := range r.Bases {
 		begins := len(r.Segments) == 0 || r.Segments[0].First == b.Revision+1
-		if b.Problem == "" && begins && !timeOfBase(b).After(target.Time) {
+		if b.Problem == "" && begins && !b.Taken.Add(time.Second).After(target.Time) { // the time of a base is in whole seconds
 			return b.Revision, true, nil
 		}
 	}

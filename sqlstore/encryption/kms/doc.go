@@ -16,8 +16,6 @@ package kms
 import (
 	"log/slog"
 	"time"
-
-	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Config is one provider.
@@ -29,6 +27,3 @@ type Config struct {
 	Metrics   *Metrics
 	Log       *slog.Logger
 }
-
-// parts returns the data that a value is bound to, apart from the stored prefix.
-func parts(row sqlstore.Key) []string { return []string{row.Resource, row.Namespace, row.Name} }

@@ -216,7 +216,7 @@ func (p *V2) Seal(_ context.Context, head []byte, row sqlstore.Key, plain []byte
 
 // bind returns the place of a value: its row, and all bytes stored before it.
 func bind(stored []byte, row sqlstore.Key) []byte {
-	return keys.Bound(append(make([]byte, 0, len(stored)+128), stored...), parts(row)...)
+	return keys.Bound(append(make([]byte, 0, len(stored)+128), stored...), row.Resource, row.Namespace, row.Name)
 }
 
 // Open decrypts a value of Seal with a head of some length. stale: the plugin has another key now.

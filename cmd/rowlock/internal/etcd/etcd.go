@@ -2,7 +2,6 @@
 package etcd
 
 import (
-	"context"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -24,15 +23,11 @@ the location of the database. ` + "`rowlock etcd --help`" + ` shows its flags.`,
 		SilenceUsage:       true,
 		SilenceErrors:      true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if code := runEtcd(cmd.Context(), args); code != 0 {
+			if code := etcdstub.Main(cmd.Context(), args, os.Getenv, program.Version, os.Stdout, os.Stderr); code != 0 {
 				return cli.ExitCode(code)
 			}
 			return nil
 		},
 	}
 	return cmd
-}
-
-func runEtcd(ctx context.Context, args []string) int {
-	return etcdstub.Main(ctx, args, os.Getenv, program.Version, os.Stdout, os.Stderr)
 }

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -18,10 +17,4 @@ func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("cannot notify the service manager", "state", state, "error", err)
 	}
-}
-
-// notifyWhenDone notifies the service manager that the server stops when ctx ends; stopping may take as long
-// as requests do. Calling the result cancels that.
-func notifyWhenDone(ctx context.Context, log *slog.Logger) func() bool {
-	return context.AfterFunc(ctx, func() { notify(log, notifyStopping) })
 }

@@ -264,8 +264,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if database.IsInMemory(url) {
 		log.Warn("objects are kept in memory only, and are lost when the server ends", "keys and certificates", o.keysLocation(dir))
 	}
-	stopTelling := notifyWhenDone(ctx, log)
-	defer stopTelling()
+	defer context.AfterFunc(ctx, func() { notify(log, notifyStopping) })() // stopping may take as long as requests do
 	return s.Run(ctx)
 }
 

@@ -23,16 +23,11 @@ type decoder struct {
 	skipped   *int64          // encrypted values that were not looked into, as there are no keys
 }
 
-func newDecoder() decoder {
-	return decoder{catalogue: kinds.NewCatalogue(builtin.Config{}.All()), skipped: new(int64)}
-}
-
 // decrypting calls fn with a decoder that decrypts values. Without a file of keys the decoder
 // skips encrypted values, and a message reports that.
 func decrypting(ctx context.Context, o *database.Options, fn func(decoder) error) error {
 	return database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, given bool) error {
-		d := newDecoder()
-		d.keys, d.ctx = keys, ctx
+		d := decoder{catalogue: kinds.NewCatalogue(builtin.Config{}.All()), keys: keys, ctx: ctx, skipped: new(int64)}
 		err := fn(d)
 		if n := *d.skipped; n > 0 && !given {
 			fmt.Fprintf(o.ErrOut, "%d encrypted values were not looked into: give --%s for that\n", n, database.EncryptionFlag)

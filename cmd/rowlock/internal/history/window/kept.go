@@ -27,7 +27,7 @@ const maxKnown = 10000
 // present returns the reason why a list cannot be served as of the revision; "" if it can. It requests one short list
 // of each resource and checks the revision of the answer.
 func (p *proxy) present(r *http.Request, info *request.Info) string {
-	key := groupVersion(info) + "/" + info.Resource
+	key := info.Group + "/" + info.Version + "/" + info.Resource
 	p.kept.mu.Lock()
 	known := p.kept.known[key]
 	p.kept.mu.Unlock()
@@ -74,5 +74,3 @@ func notKept(info *request.Info) string {
 
 // named returns a resource with its group, if it has one.
 func named(info *request.Info) string { return strings.TrimSuffix(info.Resource+"."+info.Group, ".") }
-
-func groupVersion(info *request.Info) string { return info.Group + "/" + info.Version }
