@@ -1,6 +1,7 @@
 package codecs
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"reflect"
@@ -107,9 +108,7 @@ func finish(gvk schema.GroupVersionKind, problems []string, want Expected, obj r
 // withDefaults sets the missing parts of got. A version without a group is a version of the core group, so it
 // is kept.
 func withDefaults(got, def schema.GroupVersionKind) schema.GroupVersionKind {
-	if got.Kind == "" {
-		got.Kind = def.Kind
-	}
+	got.Kind = cmp.Or(got.Kind, def.Kind)
 	if got.Version == "" && (got.Group == "" || got.Group == def.Group) {
 		got.Group, got.Version = def.Group, def.Version
 	}

@@ -8,6 +8,7 @@
 package migrations
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -58,10 +59,7 @@ func Up(dir string, db database.Driver) error {
 		return fmt.Errorf("migrations of %s: reading the version: %w", dir, err)
 	}
 	if dirty { // cut short before: the files may be run again
-		before := int(version) - 1
-		if before == 0 {
-			before = database.NilVersion
-		}
+		before := cmp.Or(int(version)-1, database.NilVersion)
 		if err := m.Force(before); err != nil {
 			return fmt.Errorf("migrations of %s: resuming version %d: %w", dir, version, err)
 		}

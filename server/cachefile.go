@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -70,9 +71,7 @@ type cacheFile struct {
 
 func newCacheFile(s *Server) *cacheFile {
 	k := &cacheFile{cfg: s.cfg.CacheFile, s: s}
-	if k.cfg.Least == 0 {
-		k.cfg.Least = fileLeast
-	}
+	k.cfg.Least = cmp.Or(k.cfg.Least, fileLeast)
 	if k.cfg.Path != "" {
 		k.from = s.cfg.Store.Attestor()
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -206,21 +207,13 @@ func (c *Config) complete() error {
 	if c.RequestTimeout <= 0 {
 		c.RequestTimeout = time.Minute
 	}
-	if c.Serving.MaxStreams == 0 {
-		c.Serving.MaxStreams = 100
-	}
+	c.Serving.MaxStreams = cmp.Or(c.Serving.MaxStreams, 100)
 	if c.ShutdownGrace <= 0 {
 		c.ShutdownGrace = time.Minute
 	}
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = 400
-	}
-	if c.MaxMutatingInFlight == 0 {
-		c.MaxMutatingInFlight = 200
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 400)
+	c.MaxMutatingInFlight = cmp.Or(c.MaxMutatingInFlight, 200)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}

@@ -8,6 +8,7 @@ package serviceaccount
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -86,9 +87,7 @@ type Authenticator struct {
 // New makes an Authenticator.
 func New(cfg Config) *Authenticator {
 	a := &Authenticator{cfg: cfg, now: cfg.Clock}
-	if a.cfg.Unsigned == nil {
-		a.cfg.Unsigned = errSignature
-	}
+	a.cfg.Unsigned = cmp.Or(a.cfg.Unsigned, errSignature)
 	if a.now == nil {
 		a.now = time.Now
 	}

@@ -1,6 +1,7 @@
 package json
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"reflect"
 	"slices"
@@ -312,9 +313,7 @@ func (pl *plans) decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bo
 		case slices.Contains(strings.Split(options, ","), "string") || !plain(name):
 			return nil, false
 		}
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		if pl.view.Lacks(t, name) {
 			continue
 		}

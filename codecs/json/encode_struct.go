@@ -1,6 +1,7 @@
 package json
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -74,9 +75,7 @@ func (pl *plans) structFields(t reflect.Type, base uintptr) ([]fieldEncoder, boo
 		case strings.Contains(options, "string") || !plain(name):
 			return nil, false
 		}
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		e := fieldEncoder{name: `"` + name + `":`, offset: base + f.Offset, value: pl.newEncoder(f.Type)}
 		left := strings.Split(options, ",")
 		if slices.Contains(left, "omitempty") {

@@ -6,6 +6,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -73,9 +74,7 @@ func (v *View) fields(t reflect.Type, base uintptr) (out []Field) {
 				out = append(out, v.fields(f.Type, base+f.Offset)...)
 			}
 		default:
-			if name == "" {
-				name = f.Name
-			}
+			name = cmp.Or(name, f.Name)
 			out = append(out, Field{name, f.Type, base + f.Offset, v.lacks(t, name), v.nulls(t, name)})
 		}
 	}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -87,21 +88,11 @@ func New(catalogue *kinds.Catalogue) *Cache {
 
 // NewWith makes an empty cache with a Config.
 func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
-	if cfg.RingEvents == 0 {
-		cfg.RingEvents = 8192
-	}
-	if cfg.RingBytes == 0 {
-		cfg.RingBytes = 24 << 20
-	}
-	if cfg.SlowBytes == 0 {
-		cfg.SlowBytes = slowBytes
-	}
-	if cfg.RingAge == 0 {
-		cfg.RingAge = 5 * time.Minute
-	}
-	if cfg.PlainBytes == 0 {
-		cfg.PlainBytes = 64 << 20
-	}
+	cfg.RingEvents = cmp.Or(cfg.RingEvents, 8192)
+	cfg.RingBytes = cmp.Or(cfg.RingBytes, 24<<20)
+	cfg.SlowBytes = cmp.Or(cfg.SlowBytes, slowBytes)
+	cfg.RingAge = cmp.Or(cfg.RingAge, 5*time.Minute)
+	cfg.PlainBytes = cmp.Or(cfg.PlainBytes, 64<<20)
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}

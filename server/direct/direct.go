@@ -11,6 +11,7 @@
 package direct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,7 @@ func received(ctx context.Context, r *http.Request) *http.Request {
 	in := r.Clone(ctx)
 	in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/1.1", 1, 1
-	if in.Host == "" {
-		in.Host = r.URL.Host
-	}
+	in.Host = cmp.Or(in.Host, r.URL.Host)
 	in.URL.Scheme, in.URL.Host = "", ""
 	if in.Body == nil {
 		in.Body = http.NoBody

@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -49,9 +50,7 @@ func inMemory(context.Context) (sqlstore.Driver, error) {
 // build makes the server.
 func (c *ControlPlane) build() error {
 	o := &c.options
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	chosen, err := o.release()
 	if err != nil {
 		return err
@@ -148,10 +147,7 @@ func (o *Options) release() (release.Chosen, error) {
 }
 
 func (o *Options) version(chosen release.Chosen) version.Info {
-	named := o.Version
-	if named == "" {
-		named = "rowlock.embedded"
-	}
+	named := cmp.Or(o.Version, "rowlock.embedded")
 	return chosen.Info(named)
 }
 
@@ -183,9 +179,7 @@ func (o *Options) authorize(cfg *server.Config) error {
 // authenticate sets the authenticators.
 func (o *Options) authenticate(cfg *server.Config) error {
 	issuer, key := o.Issuer, o.AccountKey
-	if issuer == "" {
-		issuer = standardIssuer
-	}
+	issuer = cmp.Or(issuer, standardIssuer)
 	if key == nil {
 		made, err := newKey()
 		if err != nil {

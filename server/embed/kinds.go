@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,8 @@ func (k Kind) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("kind %q: its Object is no struct but %v", k.Name, t)
 	}
-	if k.Name == "" {
-		k.Name = t.Name()
-	}
-	if k.Plural == "" {
-		k.Plural = strings.ToLower(k.Name) + "s"
-	}
+	k.Name = cmp.Or(k.Name, t.Name())
+	k.Plural = cmp.Or(k.Plural, strings.ToLower(k.Name)+"s")
 	if k.Group == "" || k.Version == "" {
 		return nil, fmt.Errorf("kind %q: Group and Version are needed", k.Name)
 	}

@@ -5,6 +5,7 @@ package health
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,9 +66,7 @@ func New(cfg Config) *Checks {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	c := &Checks{log: cfg.Log, boot: cfg.Boot, slis: newSLIs(), failed: map[string]*ratelog.Line{}}
 	live := append([]Check{{"ping", ok}, {"log", ok}}, cfg.Live...)
 	until, quiet := cfg.Clock().Add(cfg.Grace), cfg.Clock().Add(max(cfg.Grace, startup))

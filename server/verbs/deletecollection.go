@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"cmp"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,9 +32,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 	}
 	req := c.Write(options, "", options.DryRun)
 	writes.WarnOrphans(req, options)
-	if o.Limit == 0 {
-		o.Limit = wholeCollection
-	}
+	o.Limit = cmp.Or(o.Limit, wholeCollection)
 	p, err := h.Objects.List(c.Context(), c.Permit(), c.Resource, o)
 	if err != nil {
 		return err

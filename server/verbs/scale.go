@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -70,10 +71,7 @@ func scaleResource(r *kinds.Resource) schema.GroupResource {
 	if !r.HasGoType() {
 		return r.GroupResource()
 	}
-	group := r.Group
-	if group == "" {
-		group = writes.ScaleKind.Group
-	}
+	group := cmp.Or(r.Group, writes.ScaleKind.Group)
 	return schema.GroupResource{Group: group, Resource: r.Plural + "/scale"}
 }
 

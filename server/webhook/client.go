@@ -248,9 +248,7 @@ func tlsOf(cfg *rest.Config, bundle string) (*tls.Config, error) {
 	if t == nil {
 		t = &tls.Config{}
 	}
-	if t.MinVersion == 0 {
-		t.MinVersion = tls.VersionTLS12
-	}
+	t.MinVersion = cmp.Or(t.MinVersion, tls.VersionTLS12)
 	return t, nil
 }
 
@@ -260,10 +258,7 @@ func (t *Target) address() (u *url.URL, serverName string, local bool, err error
 		if t.Service.Name == "" {
 			return nil, "", false, errors.New("webhook configuration must have either service or URL")
 		}
-		port := t.Service.Port
-		if port == 0 {
-			port = 443
-		}
+		port := cmp.Or(t.Service.Port, 443)
 		serverName = t.Service.Name + "." + t.Service.Namespace + ".svc"
 		u = &url.URL{Scheme: "https", Host: net.JoinHostPort(serverName, strconv.Itoa(int(port))), Path: path.Join("/", t.Service.Path)}
 		return u, serverName, false, nil

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,10 +45,7 @@ func (r *Resolver) Addresses(ctx context.Context, s Service) ([]string, error) {
 	if svc == nil {
 		return nil, fmt.Errorf("service %q not found", s.Name)
 	}
-	port := s.Port
-	if port == 0 {
-		port = 443
-	}
+	port := cmp.Or(s.Port, 443)
 	switch svc.Spec.Type {
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
 	case corev1.ServiceTypeExternalName:

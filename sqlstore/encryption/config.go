@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -100,9 +101,7 @@ func (k *kmsConfig) setDefaults() {
 	if k.Timeout == nil {
 		k.Timeout = &metav1.Duration{Duration: defaultTimeout}
 	}
-	if k.APIVersion == "" {
-		k.APIVersion = "v1"
-	}
+	k.APIVersion = cmp.Or(k.APIVersion, "v1")
 	if k.CacheSize == nil && k.APIVersion == "v1" {
 		k.CacheSize = new(int32(defaultCacheSize))
 	}

@@ -13,6 +13,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,8 @@ type Check struct {
 // Open reads the file and asks the KMS plugins for the first time. That one of them does
 // not answer is no error: Run asks again. The Set has connections, which Close ends.
 func Open(ctx context.Context, cfg Config) (*Set, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Every == 0 {
-		cfg.Every = time.Second
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	text, err := os.ReadFile(cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("error while parsing file: error while loading file: error reading encryption provider configuration file %q: %w", cfg.Path, err)

@@ -2,6 +2,7 @@ package encryption
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -49,9 +50,7 @@ func OpenStock(path string, log *slog.Logger) (*Stock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	s, m := &Stock{}, newMetrics("")
 	for i := range c.Resources {
 		for j := range c.Resources[i].Providers {

@@ -8,6 +8,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -73,9 +74,7 @@ func (c Config) withDefaults() Config {
 	if c.Reconnected == nil {
 		c.Reconnected = func() {}
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -190,16 +189,11 @@ func (d *Driver) call(ctx context.Context, most time.Duration) (_ context.Contex
 // prepare makes every connection alike. With a pooler in transaction mode a
 // session's settings would reach strangers: there they are set in each transaction.
 func (d *Driver) prepare(pc *pgxpool.Config) {
-	if pc.ConnConfig.ConnectTimeout == 0 {
-		pc.ConnConfig.ConnectTimeout = connectTime
-	}
+	pc.ConnConfig.ConnectTimeout = cmp.Or(pc.ConnConfig.ConnectTimeout, connectTime)
 	if pc.ConnConfig.ValidateConnect == nil {
 		pc.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	name := pc.ConnConfig.RuntimeParams["application_name"]
-	if name == "" {
-		name = "rowlock"
-	}
+	name := cmp.Or(pc.ConnConfig.RuntimeParams["application_name"], "rowlock")
 	d.session = name[:min(len(name), 40)] + " " + d.nonce
 	pc.ConnConfig.RuntimeParams["application_name"] = d.session
 	pc.ConnConfig.OnNotice = noticed

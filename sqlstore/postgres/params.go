@@ -156,9 +156,7 @@ func dialer(given map[string]string) (pgconn.DialFunc, error) {
 	if wrong != nil {
 		err = errors.Join(err, fmt.Errorf("tcp_user_timeout: %q is not a number of milliseconds", given["tcp_user_timeout"]))
 	}
-	if unheard == 0 {
-		unheard = uint64(unheardTime / time.Millisecond)
-	}
+	unheard = cmp.Or(unheard, uint64(unheardTime/time.Millisecond))
 	d := net.Dialer{KeepAliveConfig: keep, Control: func(network, _ string, c syscall.RawConn) error {
 		return endUnheard(network, c, int(unheard))
 	}}

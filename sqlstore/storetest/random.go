@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -47,10 +48,7 @@ func history(t testing.TB, n int, drivers ...sqlstore.Driver) {
 // runModel runs random operations on a driver and on the one in memory, and compares every answer. A
 // failure prints the seed with which it can be repeated.
 func runModel(t *testing.T, fresh func(testing.TB) Database) {
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
+	s := cmp.Or(*seed, rand.Uint64())
 	t.Logf("repeat with -storetest.seed=%d -storetest.steps=%d", s, *steps)
 	db := fresh(t)
 	p := &player{T: t, rng: rand.New(rand.NewPCG(s, 0)), db: db, driver: db.Open(t), model: newModel(), now: start}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,9 +72,7 @@ func serve(t testing.TB, d sqlstore.Driver, cfg sqlstore.Config) *server {
 	if cfg.Clock == nil {
 		cfg.Clock = func() time.Time { return start }
 	}
-	if cfg.RetryFor == 0 {
-		cfg.RetryFor = patience
-	}
+	cfg.RetryFor = cmp.Or(cfg.RetryFor, patience)
 	s := &server{Store: sqlstore.New(d, cfg), Recorder: NewRecorder(b.Head)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -1,6 +1,7 @@
 package podsecurity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,9 +72,7 @@ func (c *Config) policy() (api.Policy, error) {
 		}
 	}
 	// Unlike with labels, the default for warnings does not follow the enforced level.
-	if labels[api.WarnLevelLabel] == "" {
-		labels[api.WarnLevelLabel] = string(api.LevelPrivileged)
-	}
+	labels[api.WarnLevelLabel] = cmp.Or(labels[api.WarnLevelLabel], string(api.LevelPrivileged))
 	open := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
 	p, errs := api.PolicyToEvaluate(labels, api.Policy{Enforce: open, Audit: open, Warn: open})
 	return p, errs.ToAggregate()

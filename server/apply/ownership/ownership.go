@@ -79,9 +79,7 @@ func New(cfg Config) *FieldManager {
 	if m.count == nil {
 		m.count = func(string) {}
 	}
-	if m.log == nil {
-		m.log = slog.New(slog.DiscardHandler)
-	}
+	m.log = cmp.Or(m.log, slog.New(slog.DiscardHandler))
 	return m
 }
 

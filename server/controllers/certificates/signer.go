@@ -3,6 +3,7 @@
 package certificates
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -44,9 +45,7 @@ type Signer struct {
 
 // Run works until ctx ends.
 func (c *Signer) Run(ctx context.Context) error {
-	if c.MaxLife == 0 {
-		c.MaxLife = 365 * 24 * time.Hour
-	}
+	c.MaxLife = cmp.Or(c.MaxLife, 365*24*time.Hour)
 	l := &reconcile.Loop{Base: c.Base, Reconcile: c.reconcile, Failure: "cannot approve or sign a certificate request", Resync: signEvery}
 	l.Sources = []reconcile.Source{l.Objects(requestsStorage, func(item *cache.Item) bool {
 		return reconcile.Text(item, "status", "certificate") == "" && strings.HasPrefix(reconcile.Text(item, "spec", "signerName"), "kubernetes.io/")

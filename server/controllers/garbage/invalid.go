@@ -1,6 +1,7 @@
 package garbage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,10 +105,7 @@ func (c *misplaced) writeEvent(ctx context.Context, s *subject, r *cache.Owner) 
 		return
 	}
 	apiVersion, _ := kind.GVK().ToAPIVersionAndKind()
-	at := s.item.Namespace
-	if at == "" {
-		at = metav1.NamespaceDefault
-	}
+	at := cmp.Or(s.item.Namespace, metav1.NamespaceDefault)
 	stamp := metav1.NewTime(now)
 	event := corev1.Event{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},

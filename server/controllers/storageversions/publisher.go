@@ -1,6 +1,7 @@
 package storageversions
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -63,10 +64,7 @@ func (s *Publisher) own() map[string]apiserverinternalv1alpha1.ServerStorageVers
 		if r.Storage == nil || !r.HasGoType() || r.Storage.GVK.Group != r.Group {
 			continue // the group that stores it has the entry
 		}
-		group := r.Group
-		if group == "" {
-			group = "core"
-		}
+		group := cmp.Or(r.Group, "core")
 		name := group + "." + r.Plural
 		v, ok := list[name]
 		if !ok {

@@ -7,6 +7,7 @@
 package apiextensions
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -66,9 +67,7 @@ var typed = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
 
 func defaultDefinition(d *apiextensionsv1.CustomResourceDefinition) {
 	s := &d.Spec
-	if s.Names.Singular == "" {
-		s.Names.Singular = strings.ToLower(s.Names.Kind)
-	}
+	s.Names.Singular = cmp.Or(s.Names.Singular, strings.ToLower(s.Names.Kind))
 	if s.Names.ListKind == "" && s.Names.Kind != "" {
 		s.Names.ListKind = s.Names.Kind + "List"
 	}

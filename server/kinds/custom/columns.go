@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -43,10 +44,7 @@ func (v *Version) columns() kinds.Columns {
 			break
 		}
 		all = append(all, column{path, c.Type})
-		description := c.Description
-		if description == "" {
-			description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
-		}
+		description := cmp.Or(c.Description, "Custom resource definition column (in JSONPath format): "+c.JSONPath)
 		definitions = append(definitions, metav1.TableColumnDefinition{
 			Name: c.Name, Type: c.Type, Format: c.Format, Description: description, Priority: c.Priority,
 		})

@@ -154,9 +154,7 @@ func defaultTolerations(list []resourceapi.DeviceToleration) {
 
 func defaultMode[T ~string](mode *T, count *int64) {
 	exact := T(resourceapi.DeviceAllocationModeExactCount)
-	if *mode == "" {
-		*mode = exact
-	}
+	*mode = cmp.Or(*mode, exact)
 	if *mode == exact && *count == 0 {
 		*count = 1
 	}

@@ -10,6 +10,7 @@
 package descriptions
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -103,9 +104,7 @@ func (l *Library) Type(name string) string {
 			text = l.words.Text(describing(name, t), "", documented)
 		}
 	}
-	if text == "" {
-		text = ownTypes[name]
-	}
+	text = cmp.Or(text, ownTypes[name])
 	return text
 }
 
@@ -139,9 +138,7 @@ func (l *Library) Field(name, field string, values []string) string {
 			text = documented
 		}
 	}
-	if text == "" {
-		text = ownFields[name][field]
-	}
+	text = cmp.Or(text, ownFields[name][field])
 	if len(values) == 0 {
 		return text
 	}

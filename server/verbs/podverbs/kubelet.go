@@ -1,6 +1,7 @@
 package podverbs
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -70,9 +71,7 @@ func (k Kubelet) dialer() *dialer {
 			corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,
 		}
 	}
-	if k.DialTimeout == 0 {
-		k.DialTimeout = 30 * time.Second
-	}
+	k.DialTimeout = cmp.Or(k.DialTimeout, 30*time.Second)
 	conf := k.TLS.Clone()
 	if conf == nil {
 		conf = &tls.Config{}

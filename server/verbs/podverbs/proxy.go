@@ -1,6 +1,7 @@
 package podverbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ func (d *dialer) passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper)
 		c.W.WriteHeader(http.StatusMovedPermanently)
 		return nil
 	}
-	if to.Scheme == "" {
-		to.Scheme = "http"
-	}
+	to.Scheme = cmp.Or(to.Scheme, "http")
 	to.RawQuery = c.R.URL.RawQuery
 	if !relay.Upgrades(c.R.Header) {
 		transport = d.relinked(c, to.Path, transport)

@@ -1,6 +1,7 @@
 package reviews
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -60,9 +61,7 @@ func attributes(user *authx.Identity, r *authorizationv1.ResourceAttributes, n *
 		User: user, Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.Group, APIVersion: r.Version,
 		Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, ResourceRequest: true,
 	}
-	if a.APIVersion == "" {
-		a.APIVersion = "*"
-	}
+	a.APIVersion = cmp.Or(a.APIVersion, "*")
 	if r.FieldSelector != nil {
 		a.FieldRequirements, a.FieldErr = fieldRequirements(r.FieldSelector)
 	}

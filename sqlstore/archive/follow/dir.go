@@ -122,9 +122,7 @@ func (l *Listing) complete(r *Run, newest bool) {
 			continue
 		}
 		l.Bytes += b.Bytes
-		if l.Cluster == "" {
-			l.Cluster = b.Cluster
-		}
+		l.Cluster = cmp.Or(l.Cluster, b.Cluster)
 		if r.From.IsZero() {
 			r.First, r.From = b.Revision, b.Taken
 		}

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,9 +29,7 @@ func VerifyScratch(parent string) (dir string, done func() error, err error) {
 // them, and done removes it. Those that killed processes of the same user left there are
 // removed first: each has a lock, which is free once its process is gone.
 func scratch(parent, prefix string) (dir string, done func() error, err error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
+	parent = cmp.Or(parent, os.TempDir())
 	removeLeft(parent)
 	if dir, err = os.MkdirTemp(parent, prefix); err != nil {
 		return "", nil, err

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,7 @@ func Open(ctx context.Context, c Config) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{conn: conn, prefix: c.Prefix, describe: "etcd at " + strings.Join(c.Endpoints, ", ")}
-	if l.prefix == "" {
-		l.prefix = "/registry/"
-	}
+	l.prefix = cmp.Or(l.prefix, "/registry/")
 	head, err := l.get(ctx, &rangeRequest{key: []byte(l.prefix), end: after(l.prefix), countOnly: true})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading %s: %w", l.describe, err), l.Close())

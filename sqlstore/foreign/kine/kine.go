@@ -18,6 +18,7 @@
 package kine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -186,9 +187,7 @@ func (r *row) entry(now time.Time) (foreign.Entry, error) {
 		return foreign.Entry{}, fmt.Errorf("the row with id %d has no name", r.id)
 	}
 	e := foreign.Entry{Key: string(r.name), Value: r.value, ModRevision: r.id, CreateRevision: r.created.Int64}
-	if e.CreateRevision == 0 {
-		e.CreateRevision = r.id
-	}
+	e.CreateRevision = cmp.Or(e.CreateRevision, r.id)
 	if seconds := r.lease.Int64; seconds > 0 && seconds < 1<<31 {
 		e.ExpiresAt = now.Add(time.Duration(seconds) * time.Second)
 	}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -167,10 +168,7 @@ func (o *kubeconfigOptions) plugin(admin string) (*clientcmdapi.ExecConfig, erro
 	}
 	args := []string{"credential", "--kubeconfig", base}
 	if o.account != "" {
-		namespace := o.namespace
-		if namespace == "" {
-			namespace = "default"
-		}
+		namespace := cmp.Or(o.namespace, "default")
 		args = append(args, "--service-account", o.account, "--namespace", namespace)
 	} else {
 		args = append(args, "--node", o.node)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
 	"slices"
@@ -16,9 +17,7 @@ type retention struct{ sqlstore.Retention }
 func (r *retention) Set(text string) error {
 	rest := r.Default // if the flag names other resources only
 	read, err := sqlstore.ParseRetention(text)
-	if read.Default == 0 {
-		read.Default = rest
-	}
+	read.Default = cmp.Or(read.Default, rest)
 	if err == nil {
 		r.Retention = read
 	}

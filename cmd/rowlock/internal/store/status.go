@@ -73,9 +73,7 @@ of the server in the kubeconfig.`,
 				if err != nil {
 					return err
 				}
-				if kubeconfig == "" {
-					kubeconfig = filepath.Join(o.DataDir, "admin.kubeconfig")
-				}
+				kubeconfig = cmp.Or(kubeconfig, filepath.Join(o.DataDir, "admin.kubeconfig"))
 				a := newStatusAnswer(database.PublicURL(o.URL()), s)
 				a.Feed = readFeed(cmd.Context(), kubeconfig, s.Bounds.Head)
 				return o.Answer(o.Out, a, a.table)

@@ -1,6 +1,7 @@
 package blame
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -46,9 +47,7 @@ func name(o Origin) string {
 	if o.User != "" {
 		text = strings.TrimSpace(text + " (" + o.User + ")")
 	}
-	if text == "" {
-		text = "-"
-	}
+	text = cmp.Or(text, "-")
 	return display.Safe(text)
 }
 

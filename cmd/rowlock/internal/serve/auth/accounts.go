@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,10 +206,7 @@ func (o *accountOptions) external(ctx context.Context, c Config, a *Authenticati
 // documents returns the discovery document and the keys that verify tokens. They are served only if the issuer is
 // a URL that can lead to them.
 func (o *accountOptions) documents(c Config) *serviceaccount.Published {
-	jwks := o.jwksURI
-	if jwks == "" {
-		jwks = "https://" + c.Address + serviceaccount.KeysPath
-	}
+	jwks := cmp.Or(o.jwksURI, "https://"+c.Address+serviceaccount.KeysPath)
 	if err := serviceaccount.Discoverable(o.issuers[0], jwks); err != nil {
 		c.Log.Warn("the service account issuer's discovery document and keys are not served", "error", err)
 		return nil

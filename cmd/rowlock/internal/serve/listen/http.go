@@ -2,6 +2,7 @@
 package listen
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -170,9 +171,7 @@ var tlsVersions = map[string]uint16{
 // TLS loads the serving certificates, and reloads them when their files change. Clients may present certificates,
 // which the authenticators verify.
 func (o *Flags) TLS(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
-	if o.minVersion == "" {
-		o.minVersion = "VersionTLS12"
-	}
+	o.minVersion = cmp.Or(o.minVersion, "VersionTLS12")
 	version, ok := tlsVersions[o.minVersion]
 	if !ok {
 		return nil, fmt.Errorf("--tls-min-version: unknown tls version %q", o.minVersion)
