@@ -60,11 +60,9 @@ func (r Rules) dropPodSecurity(s, old *corev1.PodSpec) {
 // dropProcMount turns other mounts into the default one. A nil mount stays nil:
 // objects of old servers hold either.
 func dropProcMount(s, old *corev1.PodSpec) {
-	used := false
-	visitContainers(old, func(c *corev1.Container, _ where) {
-		used = used || c.SecurityContext != nil && c.SecurityContext.ProcMount != nil && *c.SecurityContext.ProcMount != corev1.DefaultProcMount
-	})
-	if used {
+	if anyContainer(old, func(c *corev1.Container) bool {
+		return c.SecurityContext != nil && c.SecurityContext.ProcMount != nil && *c.SecurityContext.ProcMount != corev1.DefaultProcMount
+	}) {
 		return
 	}
 	visitContainers(s, func(c *corev1.Container, _ where) {
@@ -75,23 +73,11 @@ func dropProcMount(s, old *corev1.PodSpec) {
 }
 
 func resizePolicyInUse(s *corev1.PodSpec) bool {
-	for i := range s.Containers {
-		if len(s.Containers[i].ResizePolicy) > 0 {
-			return true
-		}
-	}
-	for i := range s.InitContainers {
-		if len(s.InitContainers[i].ResizePolicy) > 0 {
-			return true
-		}
-	}
-	return false
+	return anyContainer(s, func(c *corev1.Container) bool { return len(c.ResizePolicy) > 0 })
 }
 
 func dropTrustBundles(s, old *corev1.PodSpec) {
-	used := false
-	visitProjections(old, func(p *corev1.VolumeProjection) { used = used || p.ClusterTrustBundle != nil })
-	if !used {
+	if !anyProjection(old, func(p *corev1.VolumeProjection) bool { return p.ClusterTrustBundle != nil }) {
 		visitProjections(s, func(p *corev1.VolumeProjection) { p.ClusterTrustBundle = nil })
 	}
 }

@@ -84,9 +84,7 @@ func envFilesInUse(s *corev1.PodSpec) bool {
 }
 
 func stopSignalsInUse(s *corev1.PodSpec) bool {
-	used := false
-	visitContainers(s, func(c *corev1.Container, _ where) { used = used || c.Lifecycle != nil && c.Lifecycle.StopSignal != nil })
-	return used
+	return anyContainer(s, func(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.StopSignal != nil })
 }
 
 func dropStopSignals(s *corev1.PodSpec) {
@@ -101,21 +99,8 @@ func dropStopSignals(s *corev1.PodSpec) {
 }
 
 func dropPodCertificates(s, old *corev1.PodSpec) {
-	used := false
-	visitProjections(old, func(p *corev1.VolumeProjection) { used = used || p.PodCertificate != nil })
-	if !used {
+	if !anyProjection(old, func(p *corev1.VolumeProjection) bool { return p.PodCertificate != nil }) {
 		visitProjections(s, func(p *corev1.VolumeProjection) { p.PodCertificate = nil })
-	}
-}
-
-// visitProjections calls f for each source of a projected volume.
-func visitProjections(s *corev1.PodSpec, f func(*corev1.VolumeProjection)) {
-	for i := range s.Volumes {
-		if p := s.Volumes[i].Projected; p != nil {
-			for j := range p.Sources {
-				f(&p.Sources[j])
-			}
-		}
 	}
 }
 

@@ -149,11 +149,7 @@ func hasIndivisibleHugePages(s *corev1.PodSpec) bool {
 		}
 		return false
 	}
-	found := bad(s.Overhead)
-	visitContainers(s, func(c *corev1.Container, _ where) {
-		found = found || bad(c.Resources.Limits) || bad(c.Resources.Requests)
-	})
-	return found
+	return bad(s.Overhead) || anyContainer(s, func(c *corev1.Container) bool { return bad(c.Resources.Limits) || bad(c.Resources.Requests) })
 }
 
 func hasInvalidSpreadSelector(s *corev1.PodSpec) bool {
@@ -189,27 +185,16 @@ func hasHostSysctl(s *corev1.PodSpec) bool {
 }
 
 func hasNonLocalTokenPath(s *corev1.PodSpec) bool {
-	for i := range s.Volumes {
-		p := s.Volumes[i].Projected
-		if p == nil {
-			continue
-		}
-		for j := range p.Sources {
-			if t := p.Sources[j].ServiceAccountToken; t != nil && len(localPathProblems(t.Path)) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return anyProjection(s, func(p *corev1.VolumeProjection) bool {
+		return p.ServiceAccountToken != nil && len(localPathProblems(p.ServiceAccountToken.Path)) > 0
+	})
 }
 
 func hasZeroSleep(s *corev1.PodSpec) bool {
 	zero := func(h *corev1.LifecycleHandler) bool { return h != nil && h.Sleep != nil && h.Sleep.Seconds == 0 }
-	found := false
-	visitContainers(s, func(c *corev1.Container, _ where) {
-		found = found || c.Lifecycle != nil && (zero(c.Lifecycle.PreStop) || zero(c.Lifecycle.PostStart))
+	return anyContainer(s, func(c *corev1.Container) bool {
+		return c.Lifecycle != nil && (zero(c.Lifecycle.PreStop) || zero(c.Lifecycle.PostStart))
 	})
-	return found
 }
 
 // breaksSpreadKeys reports whether a spec has label keys for spreading that are invalid, by the rule that the
@@ -250,9 +235,7 @@ func comparisonsInUse(s *corev1.PodSpec) bool {
 }
 
 func blocksInUse(s *corev1.PodSpec) bool {
-	found := false
-	visitContainers(s, func(c *corev1.Container, _ where) { found = found || len(c.VolumeDevices) > 0 })
-	return found
+	return anyContainer(s, func(c *corev1.Container) bool { return len(c.VolumeDevices) > 0 })
 }
 
 func mountsWithLabel(s *corev1.PodSpec) bool {
@@ -267,15 +250,10 @@ func hasLooseSearch(s *corev1.PodSpec) bool {
 }
 
 func hasLooseEnv(s *corev1.PodSpec) bool {
-	found := false
-	visitContainers(s, func(c *corev1.Container, _ where) {
-		for i := range c.Env {
-			found = found || len(utilvalidation.IsEnvVarName(c.Env[i].Name)) > 0
-		}
-		for i := range c.EnvFrom {
-			prefix := c.EnvFrom[i].Prefix
-			found = found || prefix != "" && len(utilvalidation.IsEnvVarName(prefix)) > 0
-		}
+	return anyContainer(s, func(c *corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return len(utilvalidation.IsEnvVarName(e.Name)) > 0 }) ||
+			slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool {
+				return e.Prefix != "" && len(utilvalidation.IsEnvVarName(e.Prefix)) > 0
+			})
 	})
-	return found
 }

@@ -31,6 +31,29 @@ func VisitContainers(s *corev1.PodSpec, f func(*corev1.Container)) {
 	visitContainers(s, func(c *corev1.Container, _ where) { f(c) })
 }
 
+// anyContainer reports whether f holds for one of the containers that visitContainers visits.
+func anyContainer(s *corev1.PodSpec, f func(*corev1.Container) bool) (found bool) {
+	visitContainers(s, func(c *corev1.Container, _ where) { found = found || f(c) })
+	return found
+}
+
+// visitProjections calls f for each source of a projected volume.
+func visitProjections(s *corev1.PodSpec, f func(*corev1.VolumeProjection)) {
+	for i := range s.Volumes {
+		if p := s.Volumes[i].Projected; p != nil {
+			for j := range p.Sources {
+				f(&p.Sources[j])
+			}
+		}
+	}
+}
+
+// anyProjection reports whether f holds for one of them.
+func anyProjection(s *corev1.PodSpec, f func(*corev1.VolumeProjection) bool) (found bool) {
+	visitProjections(s, func(p *corev1.VolumeProjection) { found = found || f(p) })
+	return found
+}
+
 // asContainer views the common part of an ephemeral container, which has the
 // fields of a container.
 func asContainer(e *corev1.EphemeralContainer) *corev1.Container {
