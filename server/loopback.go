@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,14 +105,6 @@ func (w *loopbackWriter) Write(p []byte) (int, error) {
 
 // isReason reports whether err is an API error with one of the reasons.
 func isReason(err error, reasons ...metav1.StatusReason) bool {
-	var st *apierrors.StatusError
-	if !errors.As(err, &st) {
-		return false
-	}
-	for _, r := range reasons {
-		if st.ErrStatus.Reason == r {
-			return true
-		}
-	}
-	return false
+	st, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && slices.Contains(reasons, st.ErrStatus.Reason)
 }

@@ -254,12 +254,8 @@ func isCommon(err error, batch []*write) bool {
 	if errors.Is(err, ErrFull) {
 		return !slices.ContainsFunc(batch, func(w *write) bool { return w.size >= LargeValue })
 	}
-	for _, common := range []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrReadOnly, ErrGone, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, common) {
-			return true
-		}
-	}
-	return false
+	common := []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrReadOnly, ErrGone, context.Canceled, context.DeadlineExceeded}
+	return slices.ContainsFunc(common, func(e error) bool { return errors.Is(err, e) })
 }
 
 // longestWait is the longest pause between two attempts to reach a database, so that waiting writes get an answer

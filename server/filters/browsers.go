@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -59,12 +60,7 @@ func CORS(origins []*regexp.Regexp) Filter {
 }
 
 func matches(list []*regexp.Regexp, text string) bool {
-	for _, re := range list {
-		if re.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(re *regexp.Regexp) bool { return re.MatchString(text) })
 }
 
 // StrictTransport joins the directives of --strict-transport-security-directives

@@ -152,14 +152,6 @@ func remainingFinalizers(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOp
 }
 
 func sameSet(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
 	among := rules.In(b)
-	for _, x := range a {
-		if !among.Has(x) {
-			return false
-		}
-	}
-	return true
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x string) bool { return !among.Has(x) })
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,12 +121,7 @@ func finished(m *storagemigrationv1alpha1.StorageVersionMigration) bool {
 // passing reports whether an error is transient: one of the database or of a key server, and not of an
 // object.
 func passing(err error) bool {
-	for _, e := range []error{sqlstore.ErrBusy, sqlstore.ErrUnavailable, sqlstore.ErrUncertain, sqlstore.ErrClosed, sqlstore.ErrKeyUnavailable} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{sqlstore.ErrBusy, sqlstore.ErrUnavailable, sqlstore.ErrUncertain, sqlstore.ErrClosed, sqlstore.ErrKeyUnavailable}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // migrate does a migration that is not finished, from the beginning.

@@ -121,15 +121,9 @@ func environmentOf(set *environment.EnvSet, known bool) *celgo.Env {
 }
 
 func allHaveSchemas(spec *apiext.CustomResourceDefinitionSpec) bool {
-	if spec.Validation != nil && spec.Validation.OpenAPIV3Schema != nil {
-		return true
-	}
-	for _, v := range spec.Versions {
-		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-			return false
-		}
-	}
-	return true
+	return spec.Validation != nil && spec.Validation.OpenAPIV3Schema != nil || !slices.ContainsFunc(spec.Versions, func(v apiext.CustomResourceDefinitionVersion) bool {
+		return v.Schema == nil || v.Schema.OpenAPIV3Schema == nil
+	})
 }
 
 func isStructural(s *apiext.JSONSchemaProps) bool {
