@@ -12,12 +12,11 @@ import (
 
 // Media types. Parts that clients compare equal a stock server's byte for byte.
 const (
-	JSON        = "application/json"
-	YAML        = "application/yaml"
-	Protobuf    = "application/vnd.kubernetes.protobuf"
-	CBOR        = "application/cbor"
-	CBORSeq     = "application/cbor-seq"
-	StreamParam = "stream" // application/vnd.kubernetes.protobuf;stream=watch
+	JSON     = "application/json"
+	YAML     = "application/yaml"
+	Protobuf = "application/vnd.kubernetes.protobuf"
+	CBOR     = "application/cbor"
+	CBORSeq  = "application/cbor-seq"
 
 	PatchJSON      = "application/json-patch+json"
 	PatchMerge     = "application/merge-patch+json"

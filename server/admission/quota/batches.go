@@ -8,12 +8,11 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// queuedCheck is a write that waits for the check of its namespace's quotas; err is the result, once done.
+// queuedCheck is a write that waits for the check of its namespace's quotas; err is the result.
 type queuedCheck struct {
 	a     *admission.Attributes
 	meter *meter
 	err   error
-	done  bool
 }
 
 // checkBatches batch the writes of each namespace: one writer at a time checks its own write and those of all that
@@ -45,9 +44,6 @@ func (l *checkBatches) run(ctx context.Context, namespace string, k *queuedCheck
 	l.mu.Unlock()
 	if len(batch) > 0 {
 		settle(ctx, namespace, batch)
-		for _, b := range batch {
-			b.done = true
-		}
 	}
 	// If the batch did not contain this write, another writer has completed it before.
 	return k.err
