@@ -93,28 +93,6 @@ func (s *Store) resolve(ctx context.Context, o *ListOptions, l *list) error {
 	if paged && o.Continue != "" {
 		return l.readContinue(o)
 	}
-	return s.settleRevision(ctx, o, paged, l)
-}
-
-// readContinue reads the continue token, if there is one.
-func (l *list) readContinue(o *ListOptions) error {
-	revision, from, err := decodeContinue(o.Continue, o.Namespace, l.spans)
-	if err != nil {
-		return err
-	}
-	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
-	}
-	l.from, l.token = from, true
-	if l.spans && from.Namespace != l.namespace {
-		l.namespace = "" // a token of another list
-	}
-	l.exact = max(revision, 0)
-	return nil
-}
-
-// settleRevision determines the revision of a list without a token.
-func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, l *list) error {
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 	revision, err := o.Revision(exact || o.Limit > 0 && o.ResourceVersionMatch == "" || l.resource.Storage.Uncached || l.resource.Release.Has(release.BadRequests))
 	if err != nil {
@@ -131,6 +109,23 @@ func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, 
 	default:
 		return s.Reach(ctx, revision)
 	}
+	return nil
+}
+
+// readContinue reads the continue token, if there is one.
+func (l *list) readContinue(o *ListOptions) error {
+	revision, from, err := decodeContinue(o.Continue, o.Namespace, l.spans)
+	if err != nil {
+		return err
+	}
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+	}
+	l.from, l.token = from, true
+	if l.spans && from.Namespace != l.namespace {
+		l.namespace = "" // a token of another list
+	}
+	l.exact = max(revision, 0)
 	return nil
 }
 

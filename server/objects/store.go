@@ -121,9 +121,6 @@ func (s *Store) CatchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.Revision() >= head {
-		return nil
-	}
 	return s.WaitFor(ctx, head)
 }
 

@@ -57,17 +57,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scope := request.From(r.Context())
 	c := &Call{Request: answers.Request{W: w, R: r, Scope: scope}, Info: scope.Info, User: scope.User}
 	defer c.End()
-	if err := h.serve(c); err != nil {
-		h.refuse(c, err)
-	}
-}
-
-func (h *Handler) refuse(c *Call, err error) {
-	if errors.Is(err, errNoGroup) {
+	if err := h.serve(c); errors.Is(err, errNoGroup) {
 		http.NotFound(c.W, c.R)
-		return
+	} else if err != nil {
+		h.Answers.Fail(&c.Request, err)
 	}
-	h.Answers.Fail(&c.Request, err)
 }
 
 func (h *Handler) serve(c *Call) error {
@@ -111,16 +105,16 @@ func (h *Handler) perform(c *Call, verb string) error {
 	if verb == "watch" && c.Sub == nil && !has(c.Resource, "watch") {
 		return h.refuseWatch(c)
 	}
-	if f := h.special(c); f != nil {
-		return f(h, c)
-	}
 	if c.Resource.Storage == nil || c.Sub != nil && c.Sub.Update == nil && c.Sub.Scale == nil {
+		key := c.Resource.GroupResource().String()
+		if c.Sub != nil {
+			key += "/" + c.Sub.Name
+		}
+		if f := h.Special[key]; f != nil {
+			return f(h, c)
+		}
 		return status.NotAllowed()
 	}
-	return h.dispatch(c, verb)
-}
-
-func (h *Handler) dispatch(c *Call, verb string) error {
 	if verb == "create" || verb == "update" || verb == "patch" {
 		if err := c.Resource.Ready(c.R.Context(), c.Request.User()); err != nil {
 			return err
@@ -148,21 +142,6 @@ func (h *Handler) dispatch(c *Call, verb string) error {
 		return h.deleteCollection(c)
 	}
 	return status.NotAllowed()
-}
-
-func (h *Handler) special(c *Call) Special {
-	if c.Sub != nil && (c.Sub.Update != nil || c.Sub.Scale != nil) {
-		return nil
-	}
-	return h.Special[specialKey(c)]
-}
-
-func specialKey(c *Call) string {
-	k := c.Resource.GroupResource().String()
-	if c.Sub != nil {
-		k += "/" + c.Sub.Name
-	}
-	return k
 }
 
 // Enabled reports whether a feature gate is on.

@@ -336,7 +336,7 @@ func (w *stream) events(ctx context.Context, out output) error {
 	return w.handlerLoop(ctx, out)
 }
 
-// Causes that wake ownLoop besides changes.
+// Causes that wake handlerLoop besides changes.
 const (
 	timerFired uint32 = 1 << iota
 	contextEnded

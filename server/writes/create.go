@@ -107,8 +107,8 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 	}
 }
 
-// tryCreate allocates, validates and stores the object. It fails with ErrClaimed if another write claimed or released what the
-// object needs.
+// tryCreate allocates, validates and stores the object; in a dry run it only checks whether it could. It fails with ErrClaimed if
+// another write claimed or released what the object needs.
 func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cache.Item, error) {
 	extra, err := w.Objects.Plan(ctx, c.permit, req.place(c.obj.GetName()), c.obj, nil, req.DryRun)
 	if err != nil {
@@ -121,7 +121,31 @@ func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cac
 	if err := w.Admission.Validate(ctx, c.at); err != nil {
 		return nil, err
 	}
-	return w.insert(ctx, req, c, extra)
+	r, at := req.Resource, req.place(c.obj.GetName())
+	sent := c.obj.GetResourceVersion()
+	if req.DryRun { // a dry run does not find conflicts that only the store detects
+		if err := w.Objects.CheckVacant(ctx, c.permit, at); err != nil {
+			return nil, err
+		}
+	} else if n, err := strconv.ParseUint(sent, 10, 64); err == nil && n > 0 && req.Verb == "create" {
+		return nil, status.Plain("resourceVersion should not be set on objects to be created")
+	}
+	if f := r.Storage.Complete; f != nil {
+		f(c.obj)
+	}
+	value, err := w.Objects.Encode(ctx, r, c.obj, 0)
+	if err == nil && req.DryRun {
+		return w.Objects.Unstored(at, 0, sent, value), nil
+	}
+	if err == nil {
+		value, err = w.fit(ctx, req, c.obj, value, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
+		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(r.Storage, c.obj, w.Objects.Now()),
+	}, extra)
 }
 
 // admitCreate records ownership and runs mutating admission.
@@ -190,35 +214,6 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 		}
 	}
 	return conclude(ctx, req, s, obj, nil, errs)
-}
-
-// insert stores a new object with its planned operations; in a dry run it only checks whether it could.
-func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []sqlstore.Op) (*cache.Item, error) {
-	r, at := req.Resource, req.place(c.obj.GetName())
-	sent := c.obj.GetResourceVersion()
-	if req.DryRun { // a dry run does not find conflicts that only the store detects
-		if err := w.Objects.CheckVacant(ctx, c.permit, at); err != nil {
-			return nil, err
-		}
-	} else if n, err := strconv.ParseUint(sent, 10, 64); err == nil && n > 0 && req.Verb == "create" {
-		return nil, status.Plain("resourceVersion should not be set on objects to be created")
-	}
-	if f := r.Storage.Complete; f != nil {
-		f(c.obj)
-	}
-	value, err := w.Objects.Encode(ctx, r, c.obj, 0)
-	if err == nil && req.DryRun {
-		return w.Objects.Unstored(at, 0, sent, value), nil
-	}
-	if err == nil {
-		value, err = w.fit(ctx, req, c.obj, value, nil)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
-		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(r.Storage, c.obj, w.Objects.Now()),
-	}, extra)
 }
 
 // fit returns the value to store for obj, whose encoded form is value, in place of live. It drops the managed

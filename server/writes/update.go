@@ -216,40 +216,22 @@ func conclude(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kin
 	return nil
 }
 
-// replace commits an update with its planned operations. It writes nothing if nothing changes, and deletes an
-// object whose last finalizer the update removes.
+// replace commits an update with its planned operations. It writes nothing if nothing changes.
 func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
-	st, at := req.Resource.Storage, req.place(req.Name)
-	gone, link := emptied(st, obj, old), obj.GetSelfLink() // which is not stored
-	if gone {
-		var err error
-		if extra, err = w.Objects.Plan(ctx, req.Permit, at, nil, old, req.DryRun); err != nil {
-			return nil, err
-		}
+	if emptied(req.Resource.Storage, obj, old) {
+		return w.removeEmptied(ctx, req, item, obj, old)
 	}
-	var value []byte
-	var err error
-	if !gone {
-		if value, err = w.encode(ctx, req, item, obj, old); err != nil {
-			return nil, err
-		}
+	at, link := req.place(req.Name), obj.GetSelfLink() // which is not stored
+	value, err := w.encode(ctx, req, item, obj, old)
+	if err != nil {
+		return nil, err
 	}
 	if req.DryRun && link != "" {
 		obj.SetSelfLink(link)
 		return answerUnstored(req, item, obj), nil
 	}
-	if req.DryRun && !gone {
+	if req.DryRun {
 		return &Outcome{Item: w.Objects.Unstored(at, item.Revision, strconv.FormatInt(item.Revision, 10), value), Object: obj}, nil
-	}
-	if gone {
-		// Watchers see the state before the update; the client sees the state after it.
-		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON()}
-		if !req.DryRun {
-			if _, err := w.Objects.Commit(ctx, req.Permit, at, op, extra); err != nil {
-				return nil, err
-			}
-		}
-		return answerUnstored(req, item, obj), nil
 	}
 	if value, err = w.fit(ctx, req, obj, value, item); err != nil {
 		return nil, err
@@ -262,6 +244,20 @@ func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *ca
 		return nil, err
 	}
 	return &Outcome{Item: next, Object: obj}, nil
+}
+
+// removeEmptied deletes an object whose last finalizer an update removes. Watchers see the state before the update; the client sees the
+// state after it.
+func (w *Writer) removeEmptied(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) (*Outcome, error) {
+	at := req.place(req.Name)
+	extra, err := w.Objects.Plan(ctx, req.Permit, at, nil, old, req.DryRun)
+	if err == nil && !req.DryRun {
+		_, err = w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON()}, extra)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answerUnstored(req, item, obj), nil
 }
 
 // encode returns the bytes to store. If they differ from the stored ones only in times of managed fields, it
@@ -307,8 +303,15 @@ func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (
 	if !ch.MayCreate {
 		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), req.Name)
 	}
-	if err := w.authorizeCreate(ctx, req, ch); err != nil {
-		return nil, err
+	if !ch.creates.Valid() { // permission to update or patch does not suffice, even for a dry run
+		at := req.place(req.Name)
+		var err error
+		if ch.creates, err = permits.Need(ctx, w.Authorizer, &authx.Attributes{
+			User: req.User, Verb: "create", Namespace: at.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
+			Resource: req.Resource.Plural, Subresource: at.Sub, Name: at.Name, ResourceRequest: true, Path: req.Path,
+		}); err != nil {
+			return nil, err
+		}
 	}
 	obj, err := ch.next(req, nil, nil)
 	if err != nil {
@@ -322,21 +325,6 @@ func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (
 		return nil, &sqlstore.NotFoundError{Key: req.key(req.Name)}
 	}
 	return out, err
-}
-
-// authorizeCreate checks, once for a change, whether the user may create the object: permission to update or
-// patch it does not suffice. It also checks dry runs.
-func (w *Writer) authorizeCreate(ctx context.Context, req *Request, ch *Change) error {
-	if ch.creates.Valid() {
-		return nil
-	}
-	at := req.place(req.Name)
-	var err error
-	ch.creates, err = permits.Need(ctx, w.Authorizer, &authx.Attributes{
-		User: req.User, Verb: "create", Namespace: at.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
-		Resource: req.Resource.Plural, Subresource: at.Sub, Name: at.Name, ResourceRequest: true, Path: req.Path,
-	})
-	return err
 }
 
 // asCreateOptions converts the options of an update to those of a create.
