@@ -25,6 +25,14 @@ type headSample struct {
 	head int64
 }
 
+// limit makes the ages of rows from before the start refer to t, if that is earlier than the clock at the start by more
+// than inStep.
+func (h *horizon) limit(t time.Time) {
+	if t = t.Add(inStep); t.Before(h.now) {
+		h.now = t
+	}
+}
+
 // before returns the latest time of writing of old history that may be deleted.
 func (h *horizon) before(elapsed time.Duration) time.Time {
 	return h.now.Add(elapsed - h.start - h.retention)

@@ -12,7 +12,11 @@ type horizons map[time.Duration]*horizon
 func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (int64, error) {
 	wall, elapsed := c.cfg.Clock(), c.cfg.Elapsed() // in this order: time between them lets history live longer
 	if c.horizons[d] == nil {
-		c.horizons[d] = &horizon{retention: d, wall: wall, start: elapsed, head: head}
+		h := &horizon{retention: d, wall: wall, now: wall, start: elapsed, head: head}
+		if err := c.limitAge(ctx, h, elapsed); err != nil {
+			return 0, err
+		}
+		c.horizons[d] = h
 	}
 	h := c.horizons[d]
 	old, newest, err := c.driver.Aged(ctx, h.newest, h.before(elapsed), h.wall)
