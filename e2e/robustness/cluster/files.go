@@ -43,6 +43,8 @@ func (c *Cluster) FindText(texts ...string) (file string, err error) {
 				return err
 			case d.IsDir() && strings.HasPrefix(d.Name(), extraDatabase):
 				return fs.SkipDir
+			case strings.HasSuffix(d.Name(), sharedMemory):
+				return nil
 			case !d.Type().IsRegular() || file != "":
 				return nil
 			}
@@ -61,6 +63,10 @@ func (c *Cluster) FindText(texts ...string) (file string, err error) {
 	}
 	return file, nil
 }
+
+// sharedMemory ends the name of the index of SQLite's log, which has no content of rows. Closing the file would end the locks on it that
+// other goroutines hold: a server that starts would truncate it while they read it through a mapping, and end this program.
+const sharedMemory = "-shm"
 
 // piece is the number of bytes of a file that fileHas reads at a time.
 const piece = 1 << 20
