@@ -133,7 +133,8 @@ func samePast(t testing.TB, d sqlstore.Driver, m sqlstore.Driver) {
 	b := boundsOf(t, m)
 	wantBounds(t, d, b.Floor, b.Head)
 	scans := 0
-	for revision := int64(1); revision <= b.Head; revision += 1 + b.Head/40 {
+	step := 1 + b.Head/20
+	for revision := 1 + b.Floor%step; revision <= b.Head; revision += step { // others where the floor has moved
 		for _, resource := range []string{"", "pods", "nodes", "deployments.apps"} {
 			req := sqlstore.ScanRequest{Resource: resource, Limit: []int{1, 3, 100}[scans%3], Revision: revision} // each limit at a third
 			scans++
@@ -158,7 +159,7 @@ func samePast(t testing.TB, d sqlstore.Driver, m sqlstore.Driver) {
 		}
 	}
 	for _, k := range historyKeys {
-		for before := int64(0); before <= b.Head+1; before += 1 + b.Head/40 {
+		for before := int64(0); before <= b.Head+1; before += step {
 			want, _ := m.Past(t.Context(), k, before, 11)
 			wantPast(t, d, k, before, 11, want)
 		}
