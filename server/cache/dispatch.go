@@ -89,7 +89,7 @@ type slowWatcher struct {
 }
 
 // slow lists the slow watchers of a stream, and ends those that cannot catch up any more.
-func (s *stream) slow() (slow []slowWatcher) {
+func (s *stream) slow() (slow []*slowWatcher) {
 	s.mu.Lock()
 	floor := s.recent.floor
 	var all []*Watcher
@@ -108,10 +108,10 @@ func (s *stream) slow() (slow []slowWatcher) {
 		}
 		w.mu.Lock()
 		if e := w.taken; e != nil && e.Item.Revision <= floor {
-			slow = append(slow, slowWatcher{w, e.Item.Revision, 2 * e.largest(), e}) // with its frame
+			slow = append(slow, &slowWatcher{w, e.Item.Revision, 2 * e.largest(), e}) // with its frame
 		}
 		if n := len(w.queue); n > 0 && w.queue[0].Revision() <= floor {
-			l := slowWatcher{w: w, oldest: w.queue[0].Revision(), held: w.held}
+			l := &slowWatcher{w: w, oldest: w.queue[0].Revision(), held: w.held}
 			if l.held > maxQueueBytes {
 				l.alone = w.queue[0].Event
 			}

@@ -56,15 +56,15 @@ func (c *Cache) Forget() {
 // EndSlow ends watchers that are too slow: first those that catch up and whose next event is no longer in the event log, then
 // the slowest ones until the old events in all other queues are within Config.SlowBytes.
 func (c *Cache) EndSlow() {
-	var slow []slowWatcher
+	var slow []*slowWatcher
 	total := 0
 	for s := range c.all() {
 		slow = append(slow, s.slow()...)
 	}
-	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
+	slices.SortFunc(slow, func(a, b *slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
 	counted := make(map[*Event]bool)
 	for i := len(slow) - 1; i >= 0; i-- { // a large event counts for the last of those that keep it to be ended
-		l := &slow[i]
+		l := slow[i]
 		if l.alone != nil && counted[l.alone] {
 			l.held = 0
 		}

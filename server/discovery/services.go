@@ -95,11 +95,11 @@ func ordered(list []place, name func(place) string) [][]place {
 		place
 		name string
 	}
-	all := make([]named, len(list))
+	all := make([]*named, len(list))
 	for i, p := range list {
-		all[i] = named{p, name(p)}
+		all[i] = &named{p, name(p)}
 	}
-	slices.SortStableFunc(all, func(a, b named) int {
+	slices.SortStableFunc(all, func(a, b *named) int {
 		return cmp.Or(cmp.Compare(b.group, a.group), cmp.Compare(a.name, b.name))
 	})
 	var groups [][]place

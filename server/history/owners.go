@@ -15,17 +15,17 @@ import (
 const maxEntries = 100
 
 // Entries reads the managedFields of an object, a tree of JSON: the newest first. It omits invalid entries.
-func Entries(object map[string]any) []metav1.ManagedFieldsEntry {
+func Entries(object map[string]any) []*metav1.ManagedFieldsEntry {
 	metadata, _ := object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
-	var entries []metav1.ManagedFieldsEntry
+	var entries []*metav1.ManagedFieldsEntry
 	for _, item := range list {
-		var e metav1.ManagedFieldsEntry
-		if data, err := json.Marshal(item); err == nil && json.Unmarshal(data, &e) == nil {
+		e := new(metav1.ManagedFieldsEntry)
+		if data, err := json.Marshal(item); err == nil && json.Unmarshal(data, e) == nil {
 			entries = append(entries, e)
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return timeOf(&b).Compare(timeOf(&a)) })
+	slices.SortStableFunc(entries, func(a, b *metav1.ManagedFieldsEntry) int { return timeOf(b).Compare(timeOf(a)) })
 	return entries[:min(len(entries), maxEntries)]
 }
 
@@ -46,29 +46,29 @@ func identify(e *metav1.ManagedFieldsEntry) identity {
 // Wrote finds the entries that a write created or updated: those that are new, or have another time than before. An entry
 // that only lost fields to another manager keeps its time. Times have a resolution of a second: if no entry is new, Wrote
 // returns the newest entries that own one of the changed fields.
-func Wrote(before, after []metav1.ManagedFieldsEntry, changed []Field) []Manager {
+func Wrote(before, after []*metav1.ManagedFieldsEntry, changed []Field) []Manager {
 	known := make(map[identity]*metav1.ManagedFieldsEntry, len(before))
-	for i := range before {
-		known[identify(&before[i])] = &before[i]
+	for _, e := range before {
+		known[identify(e)] = e
 	}
 	var found []Manager
-	for i := range after {
-		old := known[identify(&after[i])]
-		if old == nil || !timeOf(old).Equal(timeOf(&after[i])) {
-			found = append(found, managerOf(&after[i]))
+	for _, e := range after {
+		old := known[identify(e)]
+		if old == nil || !timeOf(old).Equal(timeOf(e)) {
+			found = append(found, managerOf(e))
 		}
 	}
 	if len(found) > 0 || len(after) == 0 {
 		return found
 	}
-	newest := timeOf(&after[0])
+	newest := timeOf(after[0])
 	for _, e := range after {
-		if !timeOf(&e).Equal(newest) {
+		if !timeOf(e).Equal(newest) {
 			break
 		}
-		o := NewOwners([]metav1.ManagedFieldsEntry{e})
-		if slices.ContainsFunc(changed, func(f Field) bool { return f.Op != Remove && o.Of(f.Path) != "" }) || !sameFields(known[identify(&e)], &e) {
-			found = append(found, managerOf(&e))
+		o := NewOwners([]*metav1.ManagedFieldsEntry{e})
+		if slices.ContainsFunc(changed, func(f Field) bool { return f.Op != Remove && o.Of(f.Path) != "" }) || !sameFields(known[identify(e)], e) {
+			found = append(found, managerOf(e))
 		}
 	}
 	return found
@@ -101,14 +101,14 @@ type owner struct {
 }
 
 // NewOwners reads entries, the newest first. Entries that cannot be read own nothing.
-func NewOwners(entries []metav1.ManagedFieldsEntry) *Owners {
+func NewOwners(entries []*metav1.ManagedFieldsEntry) *Owners {
 	o := &Owners{}
-	for i := range entries {
+	for _, e := range entries {
 		set := &fieldpath.Set{}
-		if entries[i].FieldsV1 == nil || set.FromJSON(bytes.NewReader(entries[i].FieldsV1.Raw)) != nil {
+		if e.FieldsV1 == nil || set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) != nil {
 			continue
 		}
-		o.list = append(o.list, owner{entries[i].Manager, set})
+		o.list = append(o.list, owner{e.Manager, set})
 	}
 	return o
 }

@@ -33,10 +33,13 @@ type discoveryResult struct {
 
 // bad returns the reason why the server's documents could not be fetched, or nil. The same reasons have the same text, which is logged once.
 func (s *discoveryResult) bad() error {
+	named := make(map[string]error, len(s.failed))
+	for gv, err := range s.failed {
+		named[gv.String()] = err
+	}
 	errs := []error{s.err}
-	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
-	for _, gv := range slices.SortedFunc(maps.Keys(s.failed), byName) {
-		errs = append(errs, fmt.Errorf("%s: %w", gv, s.failed[gv]))
+	for _, gv := range slices.Sorted(maps.Keys(named)) {
+		errs = append(errs, fmt.Errorf("%s: %w", gv, named[gv]))
 	}
 	return errors.Join(errs...)
 }

@@ -5,7 +5,6 @@ package apiserverinternal
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
@@ -115,13 +114,15 @@ func validateServer(v *apiserverinternalv1alpha1.ServerStorageVersion, p *field.
 	if !decodable[v.EncodingVersion] {
 		errs = append(errs, field.Invalid(p.Child("decodableVersions"), rules.Shown(v.DecodableVersions), "decodableVersions must include encodingVersion "+v.EncodingVersion))
 	}
-	// Each of many served versions that cannot be decoded is refused with the list.
-	all := sync.OnceValue(func() string { return status.Brief(fmt.Sprint(v.DecodableVersions), shownVersions) })
+	all := "" // each of many served versions that cannot be decoded is refused with the list
 	for i, served := range rules.Until(&errs, v.ServedVersions) {
 		at := p.Child("servedVersions").Index(i)
 		version(at, served)
 		if !decodable[served] {
-			errs = append(errs, field.Invalid(at, served, fmt.Sprintf("individual served version : %s must be included in decodableVersions : %s", served, all())))
+			if all == "" {
+				all = status.Brief(fmt.Sprint(v.DecodableVersions), shownVersions)
+			}
+			errs = append(errs, field.Invalid(at, served, fmt.Sprintf("individual served version : %s must be included in decodableVersions : %s", served, all)))
 		}
 	}
 	return errs
