@@ -101,7 +101,8 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	c.recent = eventLogBounds{count: cfg.RingEvents, bytes: cfg.RingBytes, age: int64(cfg.RingAge / time.Second)}
 	c.replays, c.largeReplays = fair.NewGate(fair.Limits{Places: replaysMost}), fair.NewGate(fair.Limits{Places: replaysMost})
 	c.closing = make(chan struct{})
-	c.plain.Limit, c.slowBytes = cfg.PlainBytes, cfg.SlowBytes
+	c.plain.Limit.Store(cfg.PlainBytes)
+	c.slowBytes = cfg.SlowBytes
 	c.pages = values.NewPages(pageBytes)
 	return c
 }

@@ -11,22 +11,24 @@ import (
 // packFrom is the least plain bytes of a storage whose objects are packed: fewer are not worth a dictionary.
 const packFrom = 1 << 20
 
-// BoundPlain sets Config.PlainBytes. Call it before the cache is loaded.
-func (c *core) BoundPlain(bytes int64) { c.plain.Limit = bytes }
+// BoundPlain sets Config.PlainBytes.
+func (c *core) BoundPlain(bytes int64) { c.plain.Limit.Store(bytes) }
 
 // PlainBytes returns the size of plain objects and forms, as of the last round of packing, plus what has been added since. Storages
 // with few bytes do not count.
 func (c *core) PlainBytes() int64 { return c.plain.Used() + c.plain.Messages.Load() }
 
 // Pack packs objects and drops their forms if not everything fits into Config.PlainBytes: first those that were not read since
-// the last round, and then others. It returns by how many bytes less are plain. It pauses now and then, and is for one caller
-// at a time.
+// the last round, and then others. It returns by how many bytes less are plain. It pauses now and then; other callers wait for
+// the end of a round.
 func (c *core) Pack(ctx context.Context) (less int64) {
 	return c.pack(packing.NewThrottle(ctx, c.plain.RoundUrgent))
 }
 
 func (c *core) pack(throttle *packing.Throttle) (less int64) {
-	most := c.plain.Limit
+	c.rounds.Lock()
+	defer c.rounds.Unlock()
+	most := c.plain.Limit.Load()
 	if most < 0 {
 		return 0
 	}

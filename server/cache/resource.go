@@ -27,6 +27,7 @@ type core struct {
 	json      json.Codec
 	corrupt   func(sqlstore.Key, *Item) // see Config.Corrupt
 	plain     packing.Budget
+	rounds    sync.Mutex // held during a round of packing
 	pages     *values.Pages
 
 	rows atomic.Pointer[sqlstore.Attestor] // reads a row again whose packed bytes are damaged; nil before LoadFile and WriteFile

@@ -86,7 +86,7 @@ func TestUnreadable(t *testing.T) {
 	if !s.state().corrupt {
 		t.Error("the index of fields is used, from which it may be missing")
 	}
-	it.info().plain.Limit = 1
+	it.info().plain.Limit.Store(1)
 	s.core.Pack(t.Context())
 	selector, err := labels.Parse("app=x")
 	if err != nil {

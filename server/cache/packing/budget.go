@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // Budget counts the bytes of plain objects and forms of a cache, and bounds them.
 type Budget struct {
-	Limit int64        // the bound; negative: none
+	Limit atomic.Int64 // the bound; negative: none
 	Total atomic.Int64 // as of the last round
 	Grown atomic.Int64 // since
 
@@ -16,30 +16,30 @@ func (p *Budget) Used() int64 { return p.Total.Load() + p.Grown.Load() }
 
 // HasMessageSpace reports whether there is room for n more bytes of packed messages, which may take half of the budget.
 func (p *Budget) HasMessageSpace(n int) bool {
-	return p == nil || p.Limit < 0 || p.Messages.Load()+int64(n) <= p.Limit/2
+	return p == nil || p.Limit.Load() < 0 || p.Messages.Load()+int64(n) <= p.Limit.Load()/2
 }
 
 // MessagesNearLimit reports whether packed messages take nearly all of their room.
 func (p *Budget) MessagesNearLimit() bool {
-	return p != nil && p.Limit >= 0 && p.Messages.Load() > p.Limit/16*7
+	return p != nil && p.Limit.Load() >= 0 && p.Messages.Load() > p.Limit.Load()/16*7
 }
 
 // RoundDue reports whether a round of packing is due, because much was added since the last.
 func (p *Budget) RoundDue() bool {
-	return p.Limit >= 0 && p.Used()+p.Messages.Load() >= p.Limit && p.Grown.Load() > p.Limit/16
+	return p.Limit.Load() >= 0 && p.Used()+p.Messages.Load() >= p.Limit.Load() && p.Grown.Load() > p.Limit.Load()/16
 }
 
 // RoundUrgent reports whether a round cannot wait, because twice as much is plain as may be.
 func (p *Budget) RoundUrgent() bool {
-	return p.Limit >= 0 && p.Used()+p.Messages.Load() >= 2*p.Limit
+	return p.Limit.Load() >= 0 && p.Used()+p.Messages.Load() >= 2*p.Limit.Load()
 }
 
 // AboveLowWatermark reports whether a round would probably pack something.
-func (p *Budget) AboveLowWatermark() bool { return p.Limit >= 0 && p.Used() > p.Limit/4 }
+func (p *Budget) AboveLowWatermark() bool { return p.Limit.Load() >= 0 && p.Used() > p.Limit.Load()/4 }
 
 // Available reports whether another object or form may be plain. Grow counts it.
 func (p *Budget) Available() bool {
-	return p == nil || p.Limit < 0 || p.Used()+p.Messages.Load() < p.Limit
+	return p == nil || p.Limit.Load() < 0 || p.Used()+p.Messages.Load() < p.Limit.Load()
 }
 func (p *Budget) Grow(n int) {
 	if p != nil {
