@@ -25,7 +25,7 @@ func copies() []Fault {
 	}}}
 }
 
-// What is copied: the objects of these resources that have a label.
+// The fault copies the objects of these resources that have a label.
 var (
 	copiedResources = []string{"configmaps", "leases.coordination.k8s.io"}
 	copiedSpaces    = []string{"red", "blue"}

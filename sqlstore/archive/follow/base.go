@@ -205,7 +205,7 @@ type steady struct {
 	paused time.Duration // and how long ago that was when it began
 }
 
-// begin sets the last time in the folder. The time from then on does not count toward the age of what is there: either no follower
+// begin sets the last time in the folder. The time from then on does not count toward the age of files in it: either no follower
 // ran, or the clock is ahead.
 func (c *steady) begin(until time.Time) {
 	if c.first.IsZero() {

@@ -73,7 +73,7 @@ func TestPruneByClock(t *testing.T) {
 }
 
 // TestPruneAfterAPause: time without a follower does not count toward Keep, as a clock that is ahead when a follower begins looks
-// the same. What is older goes when a new base is old enough.
+// the same. Prune deletes older files when a new base is old enough.
 func TestPruneAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOrigin(t)
