@@ -41,6 +41,19 @@ func (j *judge) refusals() {
 	}
 }
 
+// AnswerTime is for how long clients wait for an answer.
+const AnswerTime = 12 * time.Second
+
+// answers checks that servers answer requests while no fault touches any of them and nothing stands still.
+func (j *judge) answers() {
+	for _, o := range j.r.Ops {
+		if o.Code != 0 || o.Outcome != history.Unknown || o.Return-o.Call < AnswerTime || j.away(touched, every).within(o.Call, o.Return) > 0 {
+			continue
+		}
+		j.violate("liveness", opLines(o), "a server does not answer a request within %s", AnswerTime)
+	}
+}
+
 // administered checks that no server refuses the clients that may do everything. Those are all that make objects, list and watch, but for
 // objects in namespaces that are deleted, and for Pods, which need an account. All other namespaces are there.
 func (j *judge) administered() {

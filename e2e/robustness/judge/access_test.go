@@ -54,6 +54,16 @@ func TestAccess(t *testing.T) {
 			r.Ops = append(r.Ops, &o, &history.Op{ID: "vacate", Kind: history.Vacate, Key: history.Key{Resource: "namespaces", Name: "home"}, Call: s, Return: 2 * s, Outcome: history.Refused})
 		}
 	}
+	unanswered := func(o history.Op, more ...func(*history.Round)) func(*history.Round) {
+		return func(r *history.Round) {
+			o.ID, o.Kind, o.Key, o.Call, o.Return, o.Outcome = "unanswered", history.Get, key("other"), 20*s, max(o.Return, 20*s+judge.AnswerTime), history.Unknown
+			r.Ops = append(r.Ops, &o)
+			for _, change := range more {
+				change(r)
+			}
+		}
+	}
+	const silent = "liveness: a server does not answer a request within 12s"
 	const refuses = "rights: a server refuses an administrator a request"
 	const goesOn = "liveness: a server refuses a request of somebody for more than 20s: POST /x"
 	for name, c := range map[string]struct {
@@ -102,6 +112,12 @@ func TestAccess(t *testing.T) {
 			r.Lists[0].Pages = nil
 		}, refuses},
 		"an administrator who is refused a watch": {func(r *history.Round) { r.Streams[0].Code = 401; r.Streams[0].Events = nil }, refuses},
+
+		"a request without an answer":                        {unanswered(history.Op{}), silent},
+		"a request without an answer before a fault":         {unanswered(history.Op{}, away(33*s)), silent},
+		"a request without an answer during a fault":         {unanswered(history.Op{}, away(31*s)), ""},
+		"a request without an answer while a server stalled": {unanswered(history.Op{}, func(r *history.Round) { r.Stalls = append(r.Stalls, stall(1, 22*s, 23*s)) }), ""},
+		"a request that is answered late":                    {unanswered(history.Op{Code: 504}), ""},
 
 		"a request that is refused for a while":             {refused(judge.RefusedTime), ""},
 		"a request that is refused for long":                {refused(judge.RefusedTime + s/2), goesOn},

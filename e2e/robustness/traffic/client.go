@@ -19,10 +19,11 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/e2e/robustness/judge"
 )
 
 // requestTime bounds how long a client waits for an answer.
-const requestTime = 12 * time.Second
+const requestTime = judge.AnswerTime
 
 // client is one of many, with connections of its own.
 type client struct {

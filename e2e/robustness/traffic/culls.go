@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -52,12 +51,7 @@ func (c *client) culls(ctx context.Context) {
 		}
 		some := selectors[c.rand.IntN(len(selectors))]
 		for _, last := range [][3]string{{goes, some[0], some[1]}, {stays, all, ""}} {
-			for range 20 {
-				if cull(last[0], last[1], last[2], "", false) == history.OK {
-					break
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
+			c.insist(ctx, func() history.Outcome { return cull(last[0], last[1], last[2], "", false) })
 			c.rest(ctx)
 		}
 	}

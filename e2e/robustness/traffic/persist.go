@@ -58,6 +58,21 @@ func (c *client) persist(ctx context.Context, what string, try func(ctx context.
 	}
 }
 
+// mostTries bounds how often insist repeats a request.
+const mostTries = 20
+
+// insist repeats a request until it is done. A request without an answer is the last one when ctx has ended: then nothing is broken,
+// and the others would keep the round from being judged for minutes.
+func (c *client) insist(ctx context.Context, try func() history.Outcome) {
+	for range mostTries {
+		switch out := try(); {
+		case out == history.OK, out == history.Unknown && ctx.Err() != nil:
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 // must repeats a request of the administrator until it is answered with one of some codes.
 func (c *client) must(ctx context.Context, admin *client, method, path, body string, codes ...int) (code int, answer []byte, ok bool) {
 	return c.mustAs(ctx, admin, plainJSON, method, path, body, codes...)

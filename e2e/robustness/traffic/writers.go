@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -359,13 +358,9 @@ func (c *client) batches(ctx context.Context) {
 			c.do(dry, http.MethodDelete, configMaps.path(ns, "")+"?dryRun=All&labelSelector=batch%3D"+batch, "", "")
 			c.rest(ctx)
 		}
-		for range 20 {
+		c.insist(ctx, func() history.Outcome {
 			op := &history.Op{Server: c.any(), Kind: history.DeleteCollection, Field: batch, Key: history.Key{Resource: configMaps.resource, Namespace: ns}}
-			c.do(op, http.MethodDelete, configMaps.path(ns, "")+"?labelSelector=batch%3D"+batch, "", "")
-			if op.Outcome == history.OK {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
+			return c.do(op, http.MethodDelete, configMaps.path(ns, "")+"?labelSelector=batch%3D"+batch, "", "").Outcome
+		})
 	}
 }
