@@ -122,7 +122,7 @@ type Log interface {
 type History interface {
 	// Past returns up to limit rows of one key with a revision below before (0: from the
 	// newest), newest first: the live one, and those that ended above the floor of its
-	// resource, deletes among them. None is no error.
+	// resource, deletes among them. None is no error. Errors: those of Floors.CheckBefore.
 	Past(ctx context.Context, key Key, before int64, limit int) ([]Row, error)
 
 	// Older returns up to limit rows that ended at or below a revision and above the floor of their resource, after a

@@ -89,6 +89,18 @@ func (f Floors) Check(resource string, revision, head int64) error {
 	return Bounds{Floor: f.Of(resource), Head: head}.Check(revision)
 }
 
+// CheckBefore returns whether the writes below a revision, or all with 0, can be read: FutureError if the database does not have the
+// revision before it, CompactedError if that was left out. In both cases clients may have seen writes that are lost.
+func (f Floors) CheckBefore(before, head int64) error {
+	if before == 0 {
+		return nil
+	}
+	if before-1 > head {
+		return &FutureError{Revision: before - 1, Head: head}
+	}
+	return f.CheckSkipped(before - 1)
+}
+
 // CheckSkipped returns CompactedError for a revision that was left out.
 func (f Floors) CheckSkipped(revision int64) error {
 	for _, s := range f.Skipped {

@@ -52,9 +52,6 @@ func (s *Store) AskPastFloor(ctx context.Context, r *kinds.Resource) (int64, err
 	return s.store.AskPastFloor(ctx, r.Storage.Key)
 }
 
-// CheckSkipped returns sqlstore.CompactedError for a revision that was left out: clients may have seen a state with it that is lost.
-func (s *Store) CheckSkipped(revision int64) error { return s.store.CheckSkipped(revision) }
-
 // NamespaceCreated returns the revision that created the present namespace of that name; 0: there is none. Older
 // states belong to an earlier namespace.
 func (s *Store) NamespaceCreated(name string) int64 {

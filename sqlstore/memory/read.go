@@ -144,6 +144,9 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 	if err != nil {
 		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
 	}
+	if err := c.kept().CheckBefore(before, c.bounds.Head); err != nil {
+		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
+	}
 	before = sqlstore.PastFrom(before)
 	floor := c.kept().Of(key.Resource)
 	if row := c.find(&key); row != nil && row.Revision < before && limit > 0 {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -169,6 +170,39 @@ func TestReadersAreShownRevisions(t *testing.T) {
 		if _, err := a.Bounds(t.Context()); err != nil { // it notices as well
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestThePastIsNotThatOfLostRevisions: a server has shown a revision that the database loses. It does not answer with an earlier state
+// when a client asks for the past as of that revision, neither before it notices the loss nor afterwards.
+func TestThePastIsNotThatOfLostRevisions(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	d := db.Open(t).(*postgres.Driver)
+	key := sqlstore.Key{Resource: "pods", Namespace: "default", Name: "a"}
+	if _, err := d.Retain(t.Context(), sqlstore.Floors{Past: map[string]int64{"": 0}}); err != nil {
+		t.Fatal(err)
+	}
+	last := writeMany(t, d, "other", 3)
+	kept := applied(t, d, "a")
+	lost := writeMany(t, d, "lost", 2)
+	if rows, err := d.Past(t.Context(), key, lost+1, 1); err != nil || len(rows) != 1 || rows[0].Revision != kept {
+		t.Fatalf("as of %d: %v, %v", lost, rows, err)
+	}
+	db.Exec(t, takeBack(kept))
+	var future *sqlstore.FutureError
+	if rows, err := d.Past(t.Context(), key, lost+1, 1); !errors.As(err, &future) {
+		t.Errorf("as of %d, which is lost: %v, %v", lost, rows, err)
+	}
+	applied(t, d, "next") // the driver leaves revisions out
+	var gone *sqlstore.CompactedError
+	if rows, err := d.Past(t.Context(), key, lost+1, 1); !errors.As(err, &gone) {
+		t.Errorf("as of %d, which was left out: %v, %v", lost, rows, err)
+	}
+	if rows, err := d.Past(t.Context(), key, kept+1, 1); err != nil || len(rows) != 1 || rows[0].Revision != kept {
+		t.Errorf("as of %d: %v, %v", kept, rows, err)
+	}
+	if rows, err := d.Past(t.Context(), key, last+1, 1); err != nil || len(rows) != 0 {
+		t.Errorf("as of %d: %v, %v", last, rows, err)
 	}
 }
 

@@ -245,8 +245,11 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 	}
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
-	before = sqlstore.PastFrom(before)
-	err = d.reading(ctx, func(tx pgx.Tx, _ sqlstore.Bounds, f sqlstore.Floors) (err error) {
+	err = d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors) (err error) {
+		if err := f.CheckBefore(before, b.Head); err != nil {
+			return err
+		}
+		before := sqlstore.PastFrom(before)
 		floor := f.Of(key.Resource)
 		row, found, err := queryRow(ctx, tx, qLive, key.Resource, key.Namespace, key.Name)
 		if err == nil && (!found || row.Revision >= before) {

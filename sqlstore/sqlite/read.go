@@ -131,12 +131,15 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 // Past implements sqlstore.Driver. A key's rows hold one after another: of those written
 // below a revision, the newest alone can have ended at it or later.
 func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit int) (rows []sqlstore.Row, err error) {
-	before = sqlstore.PastFrom(before)
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		f, err := floors(c, b)
+		if err == nil {
+			err = f.CheckBefore(before, b.Head)
+		}
 		if err != nil {
 			return err
 		}
+		before := sqlstore.PastFrom(before)
 		floor := f.Of(key.Resource)
 		newest, found, err := readRow(ctx, c, qLive, key.Resource, key.Namespace, key.Name)
 		if err == nil && (!found || newest.Revision >= before) {

@@ -29,12 +29,14 @@ var pastTests = map[string]func(*testing.T, Database){
 			{Key: k, Revision: 3, Created: 1, Superseded: 4, Value: []byte("3"), WrittenAt: start},
 			{Key: k, Revision: 1, Created: 1, Superseded: 3, Value: []byte("1"), WrittenAt: start},
 		}
-		for before, want := range [][]sqlstore.Row{rows, nil, rows[3:], rows[3:], rows[2:], rows[1:], rows, rows} {
+		for before, want := range [][]sqlstore.Row{rows, nil, rows[3:], rows[3:], rows[2:], rows[1:], rows} {
 			for limit := 1; limit <= 5; limit++ {
 				wantPast(t, d, k, int64(before), limit, want[:min(limit, len(want))])
 			}
 		}
 		wantPast(t, d, pod("c"), 0, 5, nil)
+		_, err := d.Past(t.Context(), k, 7, 1)
+		wantErr(t, err, &sqlstore.FutureError{Revision: 6, Head: 5})
 	},
 	"packed":                      packedPast,
 	"by a server, by resource":    packedByStore,

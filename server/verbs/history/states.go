@@ -47,10 +47,6 @@ func (o *object) at(ctx context.Context, s history.State, writes int) (*state, e
 	} else if err := o.h.Objects.Reach(ctx, revision); err != nil {
 		return nil, err
 	}
-	var skipped *sqlstore.CompactedError
-	if errors.As(o.h.Objects.CheckSkipped(revision), &skipped) {
-		return nil, o.expired(skipped.Floor)
-	}
 	list, err := o.past(ctx, revision+1, writes)
 	if err != nil {
 		return nil, err
