@@ -59,6 +59,7 @@ func TestSmuggledIdentity(t *testing.T) {
 		"twice":                  {text: get + "X-Remote-User: admin\r\nX-Remote-User: root\r\n\r\n"},
 		"hop by hop":             {text: get + "Connection: X-Remote-User, X-Remote-Group, X-Forwarded-For, close\r\nX-Remote-User: admin\r\n\r\n"},
 		"hop by hop, upgraded":   {text: get + "Connection: Upgrade, X-Remote-User\r\nUpgrade: echo\r\nX-Remote-Group: system:masters\r\n\r\n", code: http.StatusForbidden},
+		"upgraded to HTTP/2":     {text: get + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"},
 		"proxy headers":          {text: get + "Proxy-Authorization: Basic x\r\nProxy-Connection: X-Remote-User\r\nX-Remote-User: admin\r\n\r\n"},
 		"a blank before a colon": {text: get + "X-Remote-User : admin\r\n\r\n", code: http.StatusBadRequest},
 		"a folded line":          {text: get + "X-Other: a\r\n X-Remote-User: admin\r\n\r\n"},

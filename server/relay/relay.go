@@ -1,11 +1,12 @@
 // Package relay decides which parts of a request are passed on to another server: a kubelet, a pod, or an
-// aggregated API server. It passes on neither a client's credentials for this server nor headers that only a
-// trusted proxy may set. The other server can neither replace headers that this server has set nor answer
+// aggregated API server. It passes on neither a client's credentials for this server, nor headers that only a
+// trusted proxy may set, nor a change to a protocol in which further requests would follow, which no authorizer sees. The other server can neither replace headers that this server has set nor answer
 // more than once.
 package relay
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -24,6 +25,11 @@ func StripRequest(h http.Header, trusted func(name string) bool) {
 			delete(h, name)
 		}
 	}
+	if toHTTP(h) {
+		delete(h, "Upgrade")
+		delete(h, "Connection")
+	}
+	delete(h, "Http2-Settings")
 	dropBearer(h)
 }
 
@@ -69,7 +75,20 @@ func dropBearer(h http.Header) {
 	h.Set(name, strings.Join(kept, ", "))
 }
 
-// Upgrades reports whether headers ask for another protocol on the same connection.
+// Upgrades reports whether headers ask for another protocol on the same connection, one that may be passed on.
 func Upgrades(h http.Header) bool {
-	return httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
+	return httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade") && !toHTTP(h)
+}
+
+// toHTTP reports whether headers ask for another version of HTTP, or for HTTP in TLS. A server that agrees would take what follows on the
+// connection for requests of this server, whose certificate the connection has shown: with any method, path and X-Remote-User.
+func toHTTP(h http.Header) bool {
+	return slices.ContainsFunc(h["Upgrade"], func(line string) bool {
+		for protocol := range strings.SplitSeq(strings.ToLower(line), ",") {
+			if name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/"); name == "h2c" || name == "h2" || name == "http" || name == "tls" {
+				return true
+			}
+		}
+		return false
+	})
 }

@@ -50,3 +50,23 @@ func TestUpgrades(t *testing.T) {
 		}
 	}
 }
+
+// TestNoOtherHTTP: no request changes to a protocol in which further requests follow.
+func TestNoOtherHTTP(t *testing.T) {
+	for line, passes := range map[string]bool{
+		"websocket": true, "SPDY/3.1": true, "h2o": true, "h2c": false, "H2C": false, "h2": false, "HTTP/2.0": false, "TLS/1.2": false, "websocket, h2c": false,
+	} {
+		h := http.Header{"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {line}, "Http2-Settings": {"AAMAAABkAAQAAP__"}}
+		if got := relay.Upgrades(h); got != passes {
+			t.Errorf("%s upgrades: %t", line, got)
+		}
+		want := http.Header{}
+		if passes {
+			want = http.Header{"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {line}}
+		}
+		relay.StripRequest(h, nil)
+		if d := cmp.Diff(want, h); d != "" {
+			t.Errorf("%s: %s", line, d)
+		}
+	}
+}
