@@ -149,7 +149,7 @@ func TestAggregatedServer(t *testing.T) {
 		return resp.StatusCode, resp.Header, string(got)
 	}
 	const thing = "/apis/g.example/v1/namespaces/a/things/x"
-	code, header, body := do("PUT", thing+"?b=2&a=1&c;d", "\xd9\xd9\xf7", "Content-Type", "application/cbor", "X-Remote-User", "admin", "X-Remote-Group", "system:masters",
+	code, header, body := do("PUT", thing+"?b=2&a=1&c;d&labelSelector=x&labelSelector=y", "\xd9\xd9\xf7", "Content-Type", "application/cbor", "X-Remote-User", "admin", "X-Remote-Group", "system:masters",
 		"X-Remote-Extra-A", "b", "X-Forwarded-For", "192.0.2.7")
 	if code != http.StatusTeapot || body != "\xd9\xd9\xf7" || len(header["Audit-Id"]) != 1 || header.Get("Audit-Id") == "theirs" {
 		t.Errorf("%d %v %q", code, header, body)
@@ -163,7 +163,7 @@ func TestAggregatedServer(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if r.URL.RawQuery != "a=1&b=2" || r.URL.Path != thing {
+	if r.URL.RawQuery != "a=1&b=2&labelSelector=x" || r.URL.Path != thing {
 		t.Errorf("asked for %s", r.URL)
 	}
 	// The part of the path after the authorized one is passed on unchanged.

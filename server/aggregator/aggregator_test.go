@@ -229,7 +229,7 @@ func TestRoundTrip(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPut, "/apis/g.example/v1/things/a%2Fb?x=1", strings.NewReader("body"))
 		r.Header = http.Header{
 			"Authorization": {"Bearer secret"}, "X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}, "X-Remote-Extra-Own": {"1"},
-			"X-Remote-Uid": {"0"}, "Impersonate-User": {"admin"}, "Cookie": {"a=b"}, "Accept": {"application/json"}, "Accept-Encoding": {"identity"},
+			"X-Remote-Uid": {"0"}, "Impersonate-User": {"admin"}, "X-Http-Method-Override": {"DELETE"}, "X_HTTP_Method": {"DELETE"}, "X-Original-Url": {"/apis/g.example/v1/others"}, "X-Rewrite-Url": {"/"}, "Cookie": {"a=b"}, "Accept": {"application/json"}, "Accept-Encoding": {"identity"},
 		}
 		resp, err := w.RoundTrip(t.Context(), service, who, r)
 		if err != nil {

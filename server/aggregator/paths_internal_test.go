@@ -106,3 +106,22 @@ func TestWhatServersReadIsAuthorized(t *testing.T) {
 		t.Errorf("%d were sent, %d kept", sent, kept)
 	}
 }
+
+// TestRepeatedParameters: of the parameters that the authorizer reads, a server gets the value that the authorizer has read.
+func TestRepeatedParameters(t *testing.T) {
+	for sent, want := range map[string]string{
+		"fieldSelector=spec.nodeName%3Da&fieldSelector=": "fieldSelector=spec.nodeName%3Da",
+		"labelSelector=a&labelSelector=b&limit=1":        "labelSelector=a&limit=1",
+		"watch=0&watch=1":             "watch=0",
+		"command=a&command=b&watch=1": "command=a&command=b&watch=1",
+		"":                            "",
+	} {
+		q, err := url.ParseQuery(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readAlike(q).Encode(); got != want {
+			t.Errorf("%s: %s, want %s", sent, got, want)
+		}
+	}
+}

@@ -171,8 +171,7 @@ func (e *exchange) reverse() *httputil.ReverseProxy {
 }
 
 func (e *exchange) rewrite(r *httputil.ProxyRequest) {
-	// The query is encoded again, so that all read it as the authorizer did.
-	r.Out.URL.RawQuery = r.In.URL.Query().Encode()
+	r.Out.URL.RawQuery = readAlike(r.In.URL.Query()).Encode()
 	h := r.Out.Header
 	h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
@@ -183,6 +182,17 @@ func (e *exchange) rewrite(r *httputil.ProxyRequest) {
 	}
 	h["X-Forwarded-Uri"], h["X-Forwarded-Proto"] = []string{uri}, []string{"https"}
 	h["Audit-Id"] = []string{e.scope.ID}
+}
+
+// readAlike returns a query that all servers read as the authorizer did. Of repeated selectors the authorizer reads the first, other
+// servers may read the last. Encoding the query again drops the parts that servers read in different ways.
+func readAlike(q url.Values) url.Values {
+	for _, name := range []string{"fieldSelector", "labelSelector", "watch"} {
+		if values := q[name]; len(values) > 1 {
+			q[name] = values[:1]
+		}
+	}
+	return q
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -22,9 +22,15 @@ type published struct {
 	prefixes []string
 }
 
-// has reports whether a header, named as relay.Plain does, is one of them.
+// overrides are headers by which some servers replace the method or the path of a request. The authorizer has not seen their values.
+var overrides = map[string]bool{
+	"x-http-method-override": true, "x-http-method": true, "x-method-override": true, "x-forwarded-method": true, "x-original-method": true,
+	"x-original-url": true, "x-original-uri": true, "x-rewrite-url": true,
+}
+
+// has reports whether a header, named as relay.Plain does, is one of them, or one of overrides: a client may not set it.
 func (p *published) has(name string) bool {
-	return slices.Contains(p.names, name) || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return overrides[name] || slices.Contains(p.names, name) || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // publishedHeaders returns the present headers. They are read again when the ConfigMap has changed.
