@@ -54,7 +54,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer, Encode: s.Cache.JSON().Encode}, c.Log)},
 		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
-		{"authenticate", filters.Authenticate(who, s.Metrics.Authenticated, c.Log, s.fail)},
+		{"authenticate", filters.Authenticate(filters.SameSite(who, c.Serving.Origins), s.Metrics.Authenticated, c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
 		{"impersonate", filters.Impersonate(c.Authorizer, filters.Impersonation{Constrained: c.Feature("ConstrainedImpersonation"), Unnamed: c.Release.Has(release.BadRequests)}, c.Log, s.fail)},
 		{"around", filters.Around(c.Around)},
