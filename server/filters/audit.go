@@ -34,7 +34,7 @@ type Audited struct {
 }
 
 // lines limits log lines about events, whose number clients choose.
-type lines struct{ kept, lacks ratelog.Line }
+type lines struct{ kept, lacks, lost, refused ratelog.Line }
 
 // auditTrail collects the audit event of a request.
 type auditTrail struct {
@@ -132,7 +132,7 @@ func (t *auditTrail) reach(s audit.Stage, code int) {
 		t.record.Impersonate(t.scope.User, t.scope.Constraint)
 	}
 	if err := t.record.Reach(s, code, t.scope.Annotations); err != nil {
-		t.log.Error("an audit event is lost", "audit-id", t.scope.ID, "error", err)
+		t.lines.lost.Log(context.Background(), t.log, slog.LevelError, "an audit event is lost", "audit-id", t.scope.ID, "error", err)
 	}
 }
 
@@ -314,7 +314,7 @@ func AuditReceived(a *audit.Auditor) Filter {
 			}
 			if err := t.record.Reach(audit.RequestReceived, 0, t.scope.Annotations); err != nil {
 				t.auditor.Metrics.Rejected()
-				t.log.Error("a request is refused because it cannot be recorded", "audit-id", t.scope.ID, "error", err)
+				t.lines.refused.Log(r.Context(), t.log, slog.LevelError, "a request is refused because it cannot be recorded", "audit-id", t.scope.ID, "error", err)
 				internal(w, r, errors.New("failed to store audit event"))
 				return
 			}

@@ -98,6 +98,30 @@ func TestAuditStages(t *testing.T) {
 	}
 }
 
+// TestAuditFailuresAreLoggedOnce: while a backend takes no events, clients, strangers too, do not cause a line for each request.
+func TestAuditFailuresAreLoggedOnce(t *testing.T) {
+	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{&stages{err: errors.New("full")}}, Metrics: audit.NewMetrics(), Clock: time.Now}
+	var out bytes.Buffer
+	audited := filters.Audit(a, filters.Audited{}, slog.New(slog.NewTextHandler(&out, nil)))
+	for range 100 {
+		for bad, code := range map[error]int{nil: 500, errors.New("bad"): 401} {
+			w := serve(httptest.NewRequest("GET", "/version", nil), func(http.ResponseWriter, *http.Request) {}, audited, filters.Authenticate(known{bad}, nil, quiet, fail), filters.AuditReceived(a))
+			if w.Code != code {
+				t.Fatalf("%d, want %d", w.Code, code)
+			}
+		}
+	}
+	for _, text := range []string{"an audit event is lost", "a request is refused because it cannot be recorded"} {
+		if n := strings.Count(out.String(), text); n != 1 {
+			t.Errorf("%d lines: %s", n, text)
+		}
+	}
+}
+
 // lines keeps events as they are.
 type lines struct{ all string }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
@@ -48,6 +49,7 @@ type Server struct {
 	For     time.Duration              // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 
 	wheel timerWheel
+	slow  ratelog.Line // clients that do not read can cause any number
 }
 
 const (
@@ -281,7 +283,7 @@ func (w *stream) fail(out output, err error) {
 		if w.server.Measure != nil {
 			w.server.Measure.Terminated(r)
 		}
-		w.server.log().Info("watch cut off: the client is too slow", "path", path, "audit-id", id)
+		w.server.slow.Log(context.Background(), w.server.log(), slog.LevelInfo, "watch cut off: the client is too slow", "path", path, "audit-id", id)
 		return
 	}
 	st, unknown := status.Of(err, r.GroupResource())

@@ -1,7 +1,11 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -66,6 +70,26 @@ func review(t testing.TB, response map[string]any) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// TestFailuresAreLoggedOnce: the writes of clients do not cause a line each while a webhook cannot be called. Each webhook has a line of
+// its own.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	var out bytes.Buffer
+	k := &asker{cfg: Config{Log: slog.New(slog.NewTextHandler(&out, nil))}, phase: "validating"}
+	a, _ := write(t)
+	for _, ignores := range []bool{true, false} {
+		h := &hook{name: fmt.Sprintf("ignores-%t.example.org", ignores), ignores: ignores}
+		for range 100 {
+			open, err := k.settle(t.Context(), h, &view{a: a}, &outcome{err: &callError{h.name, errors.New("connection refused"), 400}})
+			if open != ignores || (err == nil) != ignores {
+				t.Fatalf("%t, %v", open, err)
+			}
+		}
+		if n := strings.Count(out.String(), h.name); n != 1 {
+			t.Errorf("%s: %d lines", h.name, n)
+		}
+	}
 }
 
 func TestAnswers(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/webhook"
 )
@@ -36,6 +37,8 @@ type hook struct {
 
 	once sync.Once
 	list *conditions.List
+
+	failed ratelog.Line // each write may cause one
 }
 
 // compiled returns the match conditions, compiled on first use.

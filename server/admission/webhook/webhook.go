@@ -124,7 +124,7 @@ func (k *asker) wants(ctx context.Context, h *hook, v *view) (*shown, error) {
 	list := h.compiled(k)
 	meant, err = list.Match(ctx, s.input, v.a.Operation)
 	if err != nil {
-		k.cfg.Log.Warn("the match conditions of a webhook cannot be evaluated, the request is refused", "webhook", h.name)
+		h.failed.Log(ctx, k.cfg.Log, slog.LevelWarn, "the match conditions of a webhook cannot be evaluated, the request is refused", "webhook", h.name)
 		return nil, apierrors.NewForbidden(v.a.Resource.GroupResource(), v.a.Name, err)
 	}
 	if !meant {
@@ -246,12 +246,12 @@ func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (ope
 		if !ended {
 			k.cfg.Metrics.rejected(h.name, k.phase, a.Operation, "calling_webhook_error", call.code)
 		}
-		k.cfg.Log.Warn("a webhook could not be called, the request is refused", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
+		h.failed.Log(ctx, k.cfg.Log, slog.LevelWarn, "a webhook could not be called, the request is refused", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
 		return false, apierrors.NewInternalError(call)
 	}
 	if !ended {
 		k.cfg.Metrics.failedOpen(h.name, k.phase)
-		k.cfg.Log.Warn("a webhook could not be called; the request continues", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
+		h.failed.Log(ctx, k.cfg.Log, slog.LevelWarn, "a webhook could not be called; the request continues", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
 	}
 	if ctx.Err() != nil {
 		return false, apierrors.NewTimeoutError("request did not complete within requested timeout", 0)

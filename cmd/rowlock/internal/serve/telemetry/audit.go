@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/release"
 )
 
@@ -204,7 +206,10 @@ func (o *AuditFlags) sender(dial remote.Dial) (*audit.Webhook, error) {
 // add adds a backend in its mode.
 func (a *Auditing) add(m *auditMode, to audit.Sender, log *slog.Logger) {
 	metrics := a.auditor.Metrics
-	lost := func(err error) { log.Error("audit events are lost", "backend", m.name, "error", err) }
+	var line ratelog.Line // each request can cause one
+	lost := func(err error) {
+		line.Log(context.Background(), log, slog.LevelError, "audit events are lost", "backend", m.name, "error", err)
+	}
 	var sink audit.Sink = &audit.Blocking{Sender: to, Metrics: metrics, Strict: m.mode == "blocking-strict", Report: lost}
 	if m.mode == "batch" {
 		b := &audit.Batch{Sender: to, Metrics: metrics, MaxSize: m.size, MaxWait: m.wait, Report: lost}
