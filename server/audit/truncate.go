@@ -3,13 +3,21 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// truncated marks events whose bodies were left out.
+// truncated marks events that lack bodies, or parts of texts and lists.
 const truncated = "audit.k8s.io/truncated"
 
-// Truncate shortens events that are too large for a backend: it drops their bodies, and drops and counts an
-// event that is still too large.
+// Truncate shortens events that are too large for a backend: it drops their bodies, and if that does not suffice, shortens their texts
+// and lists. Otherwise a client could keep a request out of the log by a long query. Truncate drops and counts an event that is still too
+// large.
 type Truncate struct {
 	Sink
 	Metrics  *Metrics
@@ -22,10 +30,7 @@ func (t *Truncate) Take(event []byte) error {
 	if len(event) <= t.MaxEvent {
 		return t.Sink.Take(event)
 	}
-	small, err := withoutBodies(event)
-	if err == nil && len(small) > t.MaxEvent {
-		err = fmt.Errorf("an audit event is too large even after truncating: %d bytes", len(small))
-	}
+	small, err := shortened(event, t.MaxEvent)
 	if err != nil {
 		t.Metrics.Lost("truncate", 1)
 		if t.Report != nil {
@@ -36,22 +41,80 @@ func (t *Truncate) Take(event []byte) error {
 	return t.Sink.Take(small)
 }
 
-// withoutBodies removes the objects from an event and annotates it. It does not change an event without
-// objects.
-func withoutBodies(line []byte) ([]byte, error) {
+// textBounds are the bounds in bytes for each text of an event without bodies, from none to the smallest. They are tried in order.
+var textBounds = []int{math.MaxInt, 4096, 256, 32}
+
+// shortened returns an event without bodies, of at most limit bytes, with an annotation.
+func shortened(line []byte, limit int) (small []byte, err error) {
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return nil, fmt.Errorf("truncating an audit event: %w", err)
 	}
-	if e.Level != Request && e.Level != RequestResponse {
-		return line, nil
-	}
 	e.RequestObject, e.ResponseObject = nil, nil
-	if e.Annotations == nil {
-		e.Annotations = map[string]string{}
+	for _, most := range textBounds {
+		e.shorten(most)
+		if e.Annotations == nil {
+			e.Annotations = map[string]string{}
+		}
+		e.Annotations[truncated] = "true"
+		if small, err = json.Marshal(&e); err != nil || len(small) <= limit {
+			return small, err
+		}
 	}
-	e.Annotations[truncated] = "true"
-	return json.Marshal(&e)
+	return nil, fmt.Errorf("an audit event is too large even after truncating: %d bytes", len(small))
+}
+
+// shorten cuts the texts that clients, authenticators, webhooks and errors determine at most bytes, and lists at a sixteenth as many
+// elements. Below the first bound it also drops the details of the answer.
+func (e *Event) shorten(most int) {
+	e.RequestURI, e.UserAgent, e.Verb = cut(e.RequestURI, most), cut(e.UserAgent, most), cut(e.Verb, most)
+	if ref := e.ObjectRef; ref != nil {
+		for _, text := range []*string{&ref.Resource, &ref.Namespace, &ref.Name, &ref.UID, &ref.APIGroup, &ref.APIVersion, &ref.ResourceVersion, &ref.Subresource} {
+			*text = cut(*text, most)
+		}
+	}
+	if st := e.ResponseStatus; st != nil && most < math.MaxInt {
+		st.Message, st.Reason, st.Details = cut(st.Message, most), metav1.StatusReason(cut(string(st.Reason), most)), nil
+	}
+	shortenUser(&e.User, most)
+	if e.ImpersonatedUser != nil {
+		shortenUser(e.ImpersonatedUser, most)
+	}
+	e.Annotations = cutMap(e.Annotations, most, func(value string) string { return cut(value, most) })
+}
+
+func shortenUser(u *authenticationv1.UserInfo, most int) {
+	u.Username, u.UID, u.Groups = cut(u.Username, most), cut(u.UID, most), cutList(u.Groups, most)
+	u.Extra = cutMap(u.Extra, most, func(values authenticationv1.ExtraValue) authenticationv1.ExtraValue { return cutList(values, most) })
+}
+
+// cut returns the first bytes of a text.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+func cutList(list []string, most int) []string {
+	list = list[:min(len(list), most/16)]
+	for i := range list {
+		list[i] = cut(list[i], most)
+	}
+	return list
+}
+
+// cutMap returns the first entries by key, with shorter keys and values.
+func cutMap[V any](m map[string]V, most int, shorter func(V) V) map[string]V {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]V, len(m))
+	keys := slices.Sorted(maps.Keys(m))
+	for _, key := range keys[:min(len(keys), most/16)] {
+		out[cut(key, most)] = shorter(m[key])
+	}
+	return out
 }
 
 // parts cuts events into batches of at most limit bytes; a larger event is a batch of its own. 0: no limit.

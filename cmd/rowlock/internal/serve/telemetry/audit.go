@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func (o *AuditFlags) AddTo(f *pflag.FlagSet) {
 	f.StringVar(&o.format, "audit-log-format", "json", "form of the audit log: json")
 	f.IntVar(&o.maxAge, "audit-log-maxage", 0, "days that rotated audit logs are kept; 0: forever")
 	f.IntVar(&o.maxBackup, "audit-log-maxbackup", 0, "rotated audit logs that are kept; 0 is all")
-	f.IntVar(&o.maxSize, "audit-log-maxsize", 0, "megabytes at which the audit log is rotated; 0 is 100")
+	f.IntVar(&o.maxSize, "audit-log-maxsize", 0, "megabytes at which the audit log is rotated, and that an event may have; 0 is 100")
 	f.BoolVar(&o.compress, "audit-log-compress", false, "compress rotated audit logs with gzip")
 	f.StringVar(&o.webhook, "audit-webhook-config-file", "", "kubeconfig of a server that receives audit events")
 	f.DurationVar(&o.backoff, "audit-webhook-initial-backoff", 10*time.Second, "delay before the first retry of a failed request to the audit webhook")
@@ -79,7 +80,7 @@ func (m *auditMode) addTo(f *pflag.FlagSet) {
 	f.IntVar(&m.burst, flag+"batch-throttle-burst", m.burst, "batches at once after a quiet time")
 	f.BoolVar(&m.truncate, flag+"truncate-enabled", m.truncate, "drop the bodies of events that are too large, and divide batches that are")
 	f.IntVar(&m.maxBatch, flag+"truncate-max-batch-size", m.maxBatch, "most bytes of a batch, if truncating is enabled")
-	f.IntVar(&m.maxEvent, flag+"truncate-max-event-size", m.maxEvent, "most bytes of an event, if truncating is enabled; one that is larger even without bodies is dropped, and counted")
+	f.IntVar(&m.maxEvent, flag+"truncate-max-event-size", m.maxEvent, "most bytes of an event, if truncating is enabled; one that is larger even without bodies gets shorter texts and lists")
 }
 
 func (m *auditMode) validate() error {
@@ -155,7 +156,7 @@ func (o *AuditFlags) Build(out io.Writer, v release.Version, dial remote.Dial, l
 		if err != nil {
 			return nil, err
 		}
-		a.add(&o.log, &audit.Lines{W: w}, log)
+		a.add(&o.log, &audit.Lines{W: w}, o.longest(), log)
 	}
 	if o.webhook != "" {
 		flagfile.WarnLoose(log, flagfile.New("--audit-webhook-config-file", o.webhook))
@@ -163,7 +164,7 @@ func (o *AuditFlags) Build(out io.Writer, v release.Version, dial remote.Dial, l
 		if err != nil {
 			return nil, fmt.Errorf("initializing audit webhook: %w", flagfile.New("--audit-webhook-config-file", o.webhook).Wrap(err))
 		}
-		a.add(&o.hook, hook, log)
+		a.add(&o.hook, hook, 0, log)
 	}
 	return a, nil
 }
@@ -186,6 +187,18 @@ func (o *AuditFlags) file(out io.Writer) (io.Writer, error) {
 	return &lumberjack.Logger{Filename: o.path, MaxAge: o.maxAge, MaxBackups: o.maxBackup, MaxSize: o.maxSize, Compress: o.compress}, nil
 }
 
+// defaultMaxSize is the size in megabytes at which a log is rotated without --audit-log-maxsize.
+const defaultMaxSize = 100
+
+// longest returns the bytes of the longest event that the log takes: a file takes no line that is longer than the size at which it is
+// rotated. 0: any.
+func (o *AuditFlags) longest() int {
+	if o.path == "-" {
+		return 0
+	}
+	return cmp.Or(o.maxSize, defaultMaxSize)<<20 - len("\n")
+}
+
 func (o *AuditFlags) sender(dial remote.Dial) (*audit.Webhook, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", o.webhook)
 	if err != nil {
@@ -203,8 +216,8 @@ func (o *AuditFlags) sender(dial remote.Dial) (*audit.Webhook, error) {
 	return &audit.Webhook{URL: url, Client: client, Backoff: o.backoff}, nil
 }
 
-// add adds a backend in its mode.
-func (a *Auditing) add(m *auditMode, to audit.Sender, log *slog.Logger) {
+// add adds a backend in its mode. longest bounds the bytes of an event that it takes; 0: any.
+func (a *Auditing) add(m *auditMode, to audit.Sender, longest int, log *slog.Logger) {
 	metrics := a.auditor.Metrics
 	var line ratelog.Line // each request can cause one
 	lost := func(err error) {
@@ -223,8 +236,11 @@ func (a *Auditing) add(m *auditMode, to audit.Sender, log *slog.Logger) {
 		a.loops = append(a.loops, server.Loop{Name: "audit " + m.name, Run: b.Run})
 		sink = b
 	}
-	if m.truncate {
-		sink = &audit.Truncate{Sink: sink, Metrics: metrics, MaxEvent: m.maxEvent, Report: lost}
+	if m.truncate && (longest == 0 || m.maxEvent < longest) {
+		longest = m.maxEvent
+	}
+	if longest > 0 {
+		sink = &audit.Truncate{Sink: sink, Metrics: metrics, MaxEvent: longest, Report: lost}
 	}
 	a.auditor.Sinks = append(a.auditor.Sinks, sink)
 }
