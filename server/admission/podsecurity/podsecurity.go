@@ -23,6 +23,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // Plugin holds pods against the standards.
@@ -176,8 +177,11 @@ func template(a *admission.Attributes) *corev1.PodTemplateSpec {
 	return nil
 }
 
+// maxNote bounds the bytes of an audit annotation: each check names all containers that violate it.
+const maxNote = 256 << 10
+
 func annotate(a *admission.Attributes, key, value string) {
-	a.Annotate(api.AuditAnnotationPrefix+key, value)
+	a.Annotate(api.AuditAnnotationPrefix+key, status.Brief(value, maxNote))
 }
 
 // exempt reports whether a write is none of the standards' business.

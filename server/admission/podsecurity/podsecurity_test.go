@@ -94,6 +94,23 @@ func plain(name string) *corev1.Pod {
 
 const breaks = `privileged (container "c" must not set securityContext.privileged=true)`
 
+// TestNotesAreBounded: a pod of many containers makes no annotation that is as long as all of their names, once for each check.
+func TestNotesAreBounded(t *testing.T) {
+	pod := plain("x")
+	for i := range 20_000 {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("a-container-%d", i)})
+	}
+	var c call
+	a := c.of(admission.Create, "pods", "", pod, nil)
+	if err := plugin(t, cluster{labels: labels("audit", "restricted")}, podsecurity.Config{}).Validate(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	note := c.notes["pod-security.kubernetes.io/audit-violations"]
+	if !strings.HasPrefix(note, `would violate PodSecurity "restricted:latest"`) || len(note) > 256<<10+len("...") {
+		t.Errorf("%d bytes: %.80s", len(note), note)
+	}
+}
+
 func TestPods(t *testing.T) {
 	class := "kata"
 	fast := privileged("x")

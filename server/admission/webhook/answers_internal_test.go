@@ -92,6 +92,21 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	}
 }
 
+// TestNotesAreBounded: an answer of many, or long, audit annotations adds those that fit.
+func TestNotesAreBounded(t *testing.T) {
+	notes := map[string]string{"b": strings.Repeat("Q", 300<<10), "z": "last"}
+	for i := range 2000 {
+		notes[fmt.Sprintf("n%d", i)] = strings.Repeat("y", 1000)
+	}
+	_, recorded, err := answered(t, review(t, map[string]any{"uid": "u", "allowed": true, "auditAnnotations": notes}), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(recorded, "Q") || len(recorded) < 200<<10 || len(recorded) > 300<<10 {
+		t.Errorf("%d bytes are recorded", len(recorded))
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	patch := func(text string) map[string]any {
 		return map[string]any{"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": []byte(text)}

@@ -162,12 +162,17 @@ func verifyPatch(r *admissionv1.AdmissionResponse, mutates bool) error {
 	return nil
 }
 
-// report adds the warnings and audit annotations of an answer to the request.
+// maxNotes bounds the bytes of the audit annotations of an answer, which may repeat what a client sent.
+const maxNotes = 256 << 10
+
+// report adds the warnings and audit annotations of an answer to the request. It omits annotations beyond their bound.
 func (w *answer) report(hook string, a *admission.Attributes) {
+	left := maxNotes
 	for _, k := range slices.Sorted(maps.Keys(w.annotations)) {
-		key := hook + "/" + k
-		if len(validation.IsQualifiedName(key)) == 0 {
-			a.Annotate(key, w.annotations[k])
+		key, value := hook+"/"+k, w.annotations[k]
+		if size := len(key) + len(value); size <= left && len(validation.IsQualifiedName(key)) == 0 {
+			left -= size
+			a.Annotate(key, value)
 		}
 	}
 	for _, text := range w.warnings {
