@@ -98,7 +98,8 @@ func (a asker) Authorize(_ context.Context, q authorizer.Attributes) (authorizer
 }
 
 // question returns the key of an authorization check among those about the request's user, or about others: these are service accounts
-// without a token, whose names determine their groups.
+// without a token, whose names determine their groups. It quotes each text, also those of selectors, which a client may have chosen: two
+// different checks have different keys.
 func question(q authorizer.Attributes) string {
 	var b strings.Builder
 	name := ""
@@ -107,7 +108,7 @@ func question(q authorizer.Attributes) string {
 	}
 	fields, ferr := q.GetFieldSelector()
 	labels, lerr := q.GetLabelSelector()
-	fmt.Fprintf(&b, "%q %q %t %q %q %q %q %q %q %q %v %v %v %v", name, q.GetVerb(), q.IsResourceRequest(), q.GetAPIGroup(), q.GetAPIVersion(),
+	fmt.Fprintf(&b, "%q %q %t %q %q %q %q %q %q %q %q %q %q %q", name, q.GetVerb(), q.IsResourceRequest(), q.GetAPIGroup(), q.GetAPIVersion(),
 		q.GetResource(), q.GetSubresource(), q.GetNamespace(), q.GetName(), q.GetPath(), fields, ferr, labels, lerr)
 	return b.String()
 }

@@ -109,6 +109,40 @@ func TestUsersOfOneName(t *testing.T) {
 	}
 }
 
+// ofField allows lists that are limited to a value of the field f.
+type ofField string
+
+func (v ofField) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	for _, r := range a.FieldRequirements {
+		if r.Field == "f" && r.Value == string(v) {
+			return authx.Allow, "", nil
+		}
+	}
+	return authx.NoOpinion, "", nil
+}
+
+// TestSelectorsThatPrintAlike: the decision about one selector is not that about another one, even if both are the same text once they
+// are printed without quotes.
+func TestSelectorsThatPrintAlike(t *testing.T) {
+	const check = "authorizer.group('').resource('pods').fieldSelector(%).check('list').allowed()"
+	may := func(selector string) string { return strings.Replace(check, "%", "'"+selector+"'", 1) }
+	for _, pair := range [][2]string{
+		{"f=a,g=b", `f=a} {\\= g b`},
+		{"f=a b", "f a=b"},
+	} {
+		for _, text := range []string{may(pair[0]) + " && !" + may(pair[1]), "!" + may(pair[1]) + " && " + may(pair[0])} {
+			allowed := ofField(strings.TrimPrefix(strings.Split(pair[0], ",")[0], "f="))
+			in := input()
+			in.Authorizer = expr.NewAuthorizer(t.Context(), allowed, &authx.Identity{Name: "u"}, expr.Target{})
+			p := expr.NewCompiler(release.Default).Compile(expr.Source{Text: text, Offer: expr.Offer{Authorizer: true}, Gives: expr.Bool})
+			r, err := expr.Evaluate(t.Context(), in, nil, true, expr.Budget).Run(p)
+			if err != nil || r.Err != nil || r.Value != types.True {
+				t.Errorf("%s: %v, %v, %v", text, r.Value, r.Err, err)
+			}
+		}
+	}
+}
+
 // TestBudget is shared by the expressions of an evaluation.
 func TestBudget(t *testing.T) {
 	c := expr.NewCompiler(release.Default)
