@@ -18,7 +18,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -324,5 +326,41 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("%v (before anything was sent: %v, served %d), want %q", err, before, served.Load()-count, c.want)
 			}
 		})
+	}
+}
+
+// TestFailuresReadTheSame: the text of a failure does not name the port from which this server has connected.
+func TestFailuresReadTheSame(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.ReadFull(c, make([]byte, 1))
+			_ = c.(*net.TCPConn).SetLinger(0)
+			c.Close() // resets the connection
+		}
+	})
+	defer serving.Wait()
+	defer listener.Close()
+	w := newWorld(t, aggregator.Config{Services: external("localhost")})
+	spec := apiregistrationv1.APIServiceSpec{Group: "g.example", Version: "v1", Service: to("ns", "s", int32(listener.Addr().(*net.TCPAddr).Port)), InsecureSkipTLSVerify: true}
+	service := w.put("v1.g.example", spec)
+	var texts []string
+	for range 2 {
+		_, err := w.RoundTrip(t.Context(), service, &authx.Identity{Name: "ann"}, httptest.NewRequest(http.MethodGet, "/apis/g.example/v1", nil))
+		if !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatalf("%v, want a reset", err)
+		}
+		texts = append(texts, err.Error())
+	}
+	if texts[0] != texts[1] || !strings.Contains(texts[0], listener.Addr().String()) {
+		t.Errorf("%q", texts)
 	}
 }

@@ -142,7 +142,7 @@ func (a *Aggregator) attempt(ctx context.Context, s *apiregistrationv1.APIServic
 	a.Introduce(r.Header, self)
 	resp, err := client.Do(r)
 	if err != nil {
-		return fmt.Errorf("failing or missing response from %v: %w", where, err)
+		return fmt.Errorf("failing or missing response from %v: %w", where, withoutSource(err))
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxIgnored) // a longer answer costs its connection

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -46,6 +47,25 @@ type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
+
+// sourceless is an error of a connection without the address of this server, which its text lacks.
+type sourceless struct {
+	error
+	text string
+}
+
+func (e *sourceless) Error() string { return e.text }
+func (e *sourceless) Unwrap() error { return e.error }
+
+// withoutSource takes this server's own address out of the text of an error. Clients that read the text need not know it, and its port
+// differs each time: a condition with it would be written after each check.
+func withoutSource(err error) error {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Source == nil {
+		return err
+	}
+	return &sourceless{err, strings.Replace(err.Error(), op.Source.String()+"->", "", 1)}
+}
 
 // backendKey distinguishes connections that must not be shared.
 type backendKey struct {
@@ -107,7 +127,7 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 	}
 	resp, err := a.transport(b, s.Spec.Service, relay.Upgrades(out.Header)).RoundTrip(out)
 	a.cfg.ObsoleteCertificates.Observe(resp, err)
-	return resp, err
+	return resp, withoutSource(err)
 }
 
 func (a *Aggregator) backend(key backendKey) *backend {

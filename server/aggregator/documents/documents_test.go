@@ -45,6 +45,7 @@ type world struct {
 	under   map[string]int              // requests of a server that are under way
 	most    int                         // of one server at once
 	proxied []string
+	logged  strings.Builder
 }
 
 // newWorld runs Documents until the test ends.
@@ -55,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	}
 	agg := aggregator.New(aggregator.Config{Cache: w.cache})
 	w.Documents = documents.New(documents.Config{
-		Cache: w.cache, Services: agg.Services, Backend: w, Agent: "test", Log: slog.New(slog.DiscardHandler), Interval: 20 * time.Millisecond,
+		Cache: w.cache, Services: agg.Services, Backend: w, Agent: "test", Log: slog.New(slog.NewTextHandler(w, nil)), Interval: 20 * time.Millisecond,
 		Proxy: func(_ http.ResponseWriter, r *http.Request, s *apiregistrationv1.APIService) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -70,6 +71,13 @@ func newWorld(t *testing.T) *world {
 		running.Wait()
 	})
 	return w
+}
+
+// Write takes lines of the log.
+func (w *world) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.logged.Write(line)
 }
 
 // RoundTrip asks the server that a service's name stands for.
@@ -335,6 +343,39 @@ func TestAway(t *testing.T) {
 	w.untilIs("good.example/v1", "Current things things/status")
 	w.drop("away.example", "v1")
 	w.untilIs("away.example/v1", "none")
+}
+
+// TestTroubleIsLoggedOnce: a server that fails in another way each time causes one line until it works again.
+func TestTroubleIsLoggedOnce(t *testing.T) {
+	w := newWorld(t)
+	failures := 0
+	w.serve("one", func(rw http.ResponseWriter, _ *http.Request) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		failures++
+		http.Error(rw, "broken", 500+failures)
+	})
+	for n := 0; n < 5; {
+		before := w.count("one ")
+		w.leave("a.example", "v1", "one") // as its Available condition would change
+		w.until("another request", func() bool { return w.count("one ") > before })
+		w.mu.Lock()
+		n = failures
+		w.mu.Unlock()
+	}
+	w.serve("one", modern(aggregated("a.example")))
+	w.leave("a.example", "v1", "one")
+	w.untilIs("a.example/v1", "Current things things/status")
+	w.until("the end of the trouble", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return strings.Contains(w.logged.String(), "serves its resource list again")
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := strings.Count(w.logged.String(), "cannot read the resource list"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, w.logged.String())
+	}
 }
 
 // Servers that stall, more of them than are asked at once, do not delay others, and each gets one

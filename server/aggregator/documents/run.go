@@ -24,7 +24,7 @@ type server struct {
 
 	result  *discoveryResult // nil: not fetched yet
 	opened  *descriptions    // nil: likewise
-	trouble string           // that was logged last
+	failing bool             // which was logged
 }
 
 // due holds the time of the next attempt, and the number of failures.
@@ -236,16 +236,13 @@ func (d *Documents) described(s *server, opened *descriptions, err error) {
 	}
 }
 
-// note logs a trouble once, and its end.
+// note logs once that the discovery of a server fails, and then that it works again. Errors that follow are not logged, although they may
+// differ: the server, or the address that was tried, determines their texts.
 func (d *Documents) note(s *server, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text == s.trouble {
+	if s.failing == (err != nil) {
 		return
 	}
-	s.trouble = text
+	s.failing = err != nil
 	var names []string
 	for _, one := range s.services {
 		names = append(names, one.Name)
@@ -254,5 +251,5 @@ func (d *Documents) note(s *server, err error) {
 		d.cfg.Log.Info("an aggregated server serves its resource list again", "apiservices", strings.Join(names, ","))
 		return
 	}
-	d.cfg.Log.Warn("cannot read the resource list of an aggregated server; its resources are shown as stale", "apiservices", strings.Join(names, ","), "error", text)
+	d.cfg.Log.Warn("cannot read the resource list of an aggregated server; its resources are shown as stale", "apiservices", strings.Join(names, ","), "error", err)
 }
