@@ -25,11 +25,12 @@ var measures = map[string]measure{
 	"sets.equivalent": sets(func(m *Meter, a, b traits.Lister) bool { return m.subset(b, a, false) && m.subset(a, b, false) }),
 	"sets.intersects": sets(func(m *Meter, a, b traits.Lister) bool { return m.subset(a, b, true) }),
 
-	"format":  formatted,
-	"replace": replaced,
-	"split":   split,
-	"join":    joinedTexts,
-	"charAt":  texts(4),
+	"format":        formatted,
+	"replace":       replaced,
+	"split":         split,
+	"join":          joinedTexts,
+	"charAt":        texts(4),
+	"strings.quote": texts(1), // the library charges it afterwards
 
 	// The library counts the characters of a text for its size, and to price an order.
 	"size": texts(sameBytes), operators.Less: texts(sameBytes), operators.LessEquals: texts(sameBytes),
@@ -59,10 +60,16 @@ var measures = map[string]measure{
 	// A URL is taken apart again each time.
 	"getQuery": parsed, "getEscapedPath": parsed,
 
+	// Each check with a selector parses it.
+	"fieldSelector": selector, "labelSelector": selector,
+
 	// Names of time zones are looked up in files.
 	"getFullYear": zoned, "getMonth": zoned, "getDate": zoned, "getDayOfMonth": zoned, "getDayOfWeek": zoned, "getDayOfYear": zoned,
 	"getHours": zoned, "getMinutes": zoned, "getSeconds": zoned, "getMilliseconds": zoned,
 }
+
+// gated are functions that the library declares only if its gate AuthorizeWithSelectors is on.
+var gated = map[string]bool{"fieldSelector": true, "labelSelector": true}
 
 // text returns an argument that is one.
 func text(args []ref.Val, i int) (string, bool) {
@@ -307,6 +314,15 @@ func quantity(m *Meter, args []ref.Val) ref.Val {
 		}
 		m.Spend(size / 10)
 	}
+	return nil
+}
+
+// selectorSteps is the cost of a byte of a selector: a term of two bytes becomes about a hundred.
+const selectorSteps = 32
+
+func selector(m *Meter, args []ref.Val) ref.Val {
+	s, _ := text(args, 1)
+	m.spendProduct(len(s), selectorSteps)
 	return nil
 }
 
