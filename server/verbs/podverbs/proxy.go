@@ -135,7 +135,7 @@ func podHost(pod *corev1.Pod, port string) (string, error) {
 	}
 	// The address must not lead to this server, nor to addresses that only this server can reach.
 	ip, err := netip.ParseAddr(text)
-	if err != nil || !ip.Unmap().IsGlobalUnicast() {
+	if err != nil || !ip.IsGlobalUnicast() {
 		return "", apierrors.NewBadRequest("address not allowed")
 	}
 	if port != "" {

@@ -45,18 +45,3 @@ func TestAddressesOfOnePod(t *testing.T) {
 		t.Errorf("two pods were read %d times", read)
 	}
 }
-
-// TestPodAddresses: no form of an address that only this server can reach is one of a pod. Where an egress proxy connects, nothing else
-// checks it.
-func TestPodAddresses(t *testing.T) {
-	for ip, want := range map[string]string{
-		"10.0.0.1": "10.0.0.1:80", "::ffff:10.0.0.1": "[::ffff:10.0.0.1]:80", "fd00::1": "[fd00::1]:80",
-		"": "", "name": "", "127.0.0.1": "", "::1": "", "0.0.0.0": "", "::": "", "169.254.169.254": "", "fe80::1": "", "255.255.255.255": "", "224.0.0.1": "",
-		"::ffff:127.0.0.1": "", "::ffff:0.0.0.0": "", "::ffff:169.254.169.254": "", "::ffff:255.255.255.255": "",
-	} {
-		pod := &corev1.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: ip}}}}
-		if got, err := podHost(pod, "80"); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %s, %v", ip, got, err)
-		}
-	}
-}
