@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -322,11 +320,7 @@ func validateFieldRef(ref string, p *field.Path) field.ErrorList {
 	if ref == "" {
 		return field.ErrorList{field.Required(p, "")}
 	}
-	path := ref
-	if r, _ := utf8.DecodeRuneInString(ref); r == '_' || unicode.IsLetter(r) {
-		path = "." + ref // the first field may lack the dot
-	}
-	if _, err := jsonpath.Parse(path); err != nil {
+	if _, err := jsonpath.Parse(ref); err != nil {
 		return field.ErrorList{field.Invalid(p, ref, fmt.Sprintf("invalid JSONPath: %v", err))}
 	}
 	return nil

@@ -130,11 +130,12 @@ func descend(values []any, b *Budget, out *[]any) error {
 	return nil
 }
 
-// slice selects an element or a part of a list: [1], [0:2]. Negative positions count from the end.
+// slice selects an element or a part of a list: [1], [0:2], [::2]. Negative positions count from the end.
 type slice struct {
 	first, end int
 	toEnd      bool // there is no end
 	single     bool // one position: its end follows from it
+	every      int  // the distance between elements
 }
 
 func (s slice) from(values []any, b *Budget) (out []any, _ error) {
@@ -161,16 +162,21 @@ func (s slice) from(values []any, b *Budget) (out []any, _ error) {
 		case end < 0:
 			end += len(list)
 		}
-		if first == end {
-			continue
+		if first == end { // the lists after an empty one do not count, as in kubectl
+			return out, nil
 		}
 		if first < 0 || first >= len(list) || end > len(list) || end < first {
 			return nil, fmt.Errorf("array index out of bounds: %d to %d of %d", first, end, len(list))
 		}
+		if s.every <= 0 {
+			return nil, errors.New("step must be > 0")
+		}
 		if err := b.spend(end - first); err != nil {
 			return nil, err
 		}
-		out = append(out, list[first:end]...)
+		for i := first; i < end; i += s.every {
+			out = append(out, list[i])
+		}
 	}
 	return out, nil
 }
@@ -203,6 +209,13 @@ func (c literal) from(values []any, b *Budget) ([]any, error) {
 	return out, nil
 }
 
+// identifier is a word that has no meaning. It can be parsed, and fails where it is evaluated.
+type identifier string
+
+func (i identifier) from([]any, *Budget) ([]any, error) {
+	return nil, fmt.Errorf("unrecognized identifier %s", string(i))
+}
+
 // filter selects the elements of a list for which a comparison holds.
 type filter struct {
 	left, right []step
@@ -231,20 +244,27 @@ func (f filter) from(values []any, b *Budget) (out []any, _ error) {
 	return out, nil
 }
 
+// holds reports whether the comparison holds for an item. It does not where a side leads nowhere.
 func (f filter) holds(item any, b *Budget) (bool, error) {
 	left, err := walk([]any{item}, f.left, b)
-	if err == errTooMany || err != nil && f.operator != "" {
+	switch {
+	case err == errTooMany:
 		return false, err
-	}
-	if f.operator == "" {
-		return len(left) > 0, nil
+	case f.operator == "":
+		return err != nil || len(left) > 0, nil // a step that fails leads to what it was given
+	case err != nil || len(left) == 0:
+		return false, err
+	case len(left) > 1:
+		return false, errSeveral
 	}
 	right, err := walk([]any{item}, f.right, b)
-	if err != nil {
+	switch {
+	case err != nil || len(right) == 0:
 		return false, err
-	}
-	if len(left) != 1 || len(right) != 1 {
-		return false, fmt.Errorf("can only compare one value at a time")
+	case len(right) > 1:
+		return false, errSeveral
 	}
 	return compare(left[0], f.operator, right[0])
 }
+
+var errSeveral = errors.New("can only compare one element at a time")

@@ -77,7 +77,7 @@ func (p *parser) step() (step, error) {
 		case "true", "false":
 			return literal{word == "true"}, nil
 		default:
-			return nil, fmt.Errorf("unrecognized identifier %s", word)
+			return identifier(word), nil
 		}
 	}
 	return nil, fmt.Errorf("unrecognized character in action: %#U", r)
@@ -188,11 +188,11 @@ func parseSlice(text string) (step, error) {
 	if parts == nil {
 		return nil, fmt.Errorf("invalid array index %s", text)
 	}
-	s := slice{single: parts[2] == "", toEnd: parts[2] == ":"}
+	s := slice{single: parts[2] == "", toEnd: parts[2] == ":", every: 1}
 	for _, n := range []struct {
 		text string
 		into *int
-	}{{parts[1], &s.first}, {strings.TrimPrefix(parts[2], ":"), &s.end}} {
+	}{{parts[1], &s.first}, {strings.TrimPrefix(parts[2], ":"), &s.end}, {strings.TrimPrefix(parts[3], ":"), &s.every}} {
 		if n.text == "" {
 			continue
 		}
