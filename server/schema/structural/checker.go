@@ -1,6 +1,7 @@
 package structural
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"sync"
@@ -98,6 +99,9 @@ func (p maker) checker(s *spec.Schema) *checker {
 		q.delegate = q.delegate || q.types != isString
 		q.format = s.Format
 	}
+	if q.ranges && q.types == isInteger {
+		q.delegate = q.delegate || !isWhole(s.Minimum) || !isWhole(s.Maximum)
+	}
 	if s.Pattern != "" {
 		q.pattern = p.patterns.compiled(s.Pattern)
 	}
@@ -122,6 +126,11 @@ func (p maker) checkers(schemas []spec.Schema) (out []*checker) {
 		out = append(out, p.checker(&schemas[i]))
 	}
 	return out
+}
+
+// isWhole reports whether a bound, if there is one, is an integer. Where it is not, the library refuses all integers.
+func isWhole(bound *float64) bool {
+	return bound == nil || *bound == math.Trunc(*bound) && *bound >= -1<<63 && *bound < 1<<63
 }
 
 // property returns the checker of a property; nil: it may be anything.

@@ -2,11 +2,13 @@ package structural
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -25,6 +27,8 @@ var (
 		`{"type":"string","format":"date-time"}`,
 		`{"format":"date-time"}`,
 		`{"type":"integer","minimum":1,"maximum":3,"exclusiveMaximum":true}`,
+		`{"type":"integer","maximum":2.5}`,
+		`{"type":"integer","minimum":-1e19}`,
 		`{"type":"number","minimum":0.5,"exclusiveMinimum":true,"maximum":9007199254740993}`,
 		`{"type":"number","multipleOf":0.5}`,
 		`{"type":"boolean","nullable":true}`,
@@ -64,28 +68,37 @@ func FuzzChecker(f *testing.F) {
 		if _, err := structuralschema.NewStructural(&props); err != nil { // no definition has such
 			return
 		}
-		q, err := newValues(&props, release.Default)
-		if err != nil {
-			return
-		}
-		openAPI, err := openAPIOf(&props, release.Default)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := validation.ValidateCustomResource(nil, v, validation.NewSchemaValidatorFromOpenAPI(openAPI))
-		want = slices.DeleteFunc(want, func(e *field.Error) bool { return outOfRange.MatchString(e.Detail) }) // those of release 1.36
-		if got := q().valid(v); got != (len(want) == 0) {
-			t.Fatalf("%s is valid for %s: %v; the library finds %v", value, schema, got, want)
-		}
-		got, complete := q().findErrors(t.Context(), nil, v, nil)
-		if !complete {
-			return
-		}
-		for _, list := range []field.ErrorList{got, want} { // properties have no order
-			slices.SortFunc(list, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s for %s:\n%s", value, schema, diff)
+		for _, of := range []release.Version{release.Default, release.Newest} {
+			compareWithLibrary(t, &props, of, v, fmt.Sprintf("%v: %s for %s", of, value, schema))
 		}
 	})
+}
+
+// compareWithLibrary compares verdicts and errors for a value, as a release gives them, with those of the library.
+func compareWithLibrary(t *testing.T, props *apiextensions.JSONSchemaProps, of release.Version, v any, what string) {
+	q, err := newValues(props, of)
+	if err != nil {
+		return
+	}
+	openAPI, err := openAPIOf(props, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := validation.ValidateCustomResource(nil, v, validation.NewSchemaValidatorFromOpenAPI(openAPI))
+	if !of.Has(release.NumberRanges) {
+		want = slices.DeleteFunc(want, func(e *field.Error) bool { return outOfRange.MatchString(e.Detail) })
+	}
+	if got := q().valid(v); got != (len(want) == 0) {
+		t.Fatalf("%s: valid is %v; the library finds %v", what, got, want)
+	}
+	got, complete := q().findErrors(t.Context(), nil, v, nil)
+	if !complete {
+		return
+	}
+	for _, list := range []field.ErrorList{got, want} { // properties have no order
+		slices.SortFunc(list, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s:\n%s", what, diff)
+	}
 }
