@@ -139,7 +139,7 @@ func (p meters) meter(r schema.GroupResource) *meter {
 	}
 	switch r {
 	case schema.GroupResource{Resource: "pods"}:
-		m := &meter{resizes: true, counts: countsPods, use: p.usePod, requires: requirePod, inScope: p.podInScope}
+		m := &meter{resizes: true, counts: countsPods, use: p.usePod, requires: p.requirePod, inScope: p.podInScope}
 		if p.moves {
 			m.moves = func(obj, old runtime.Object) bool { return terminates(obj) != terminates(old) }
 		}

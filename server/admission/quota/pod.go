@@ -20,7 +20,7 @@ import (
 const countPods corev1.ResourceName = "count/pods"
 
 // podNames are the quota names for pods, in addition to huge pages and extended resources. mandatory: a pod to which
-// such a limit applies must set the amount in each container.
+// such a limit applies must set the amount in each container, or have resources as a whole.
 var podNames = map[corev1.ResourceName]struct{ mandatory bool }{
 	countPods:                               {},
 	corev1.ResourcePods:                     {},
@@ -103,10 +103,13 @@ func podDemand(pod *corev1.Pod, total, whole corev1.ResourceList, always bool) c
 	return total
 }
 
-// requirePod requires the mandatory amounts in each container.
-func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
+// requirePod requires the mandatory amounts in each container, unless the pod has resources as a whole.
+func (p meters) requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
+		return nil
+	}
+	if _, whole := podspec.WholeResources(&pod.Spec); whole && p.whole {
 		return nil
 	}
 	names = mandatory(names)

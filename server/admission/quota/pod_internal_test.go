@@ -18,7 +18,7 @@ func TestMandatoryNames(t *testing.T) {
 		t.Errorf("%d names are mandatory", len(got))
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}, {Name: "b"}}}}
-	if err := requirePod(names, pod); err == nil || !strings.HasSuffix(err.Error(), "must specify limits.cpu for: a,b; requests.memory for: a,b") {
+	if err := (meters{}).requirePod(names, pod); err == nil || !strings.HasSuffix(err.Error(), "must specify limits.cpu for: a,b; requests.memory for: a,b") {
 		t.Error(err)
 	}
 	if len(names) != 10_003 || names[0] != corev1.ResourceLimitsCPU || names[2] != corev1.ResourcePods {

@@ -502,7 +502,7 @@ limitedResources:
 }
 
 // TestPodResources: with the gate, a pod uses its pod-level requests, and those of its containers
-// for resources without pod-level requests.
+// for resources without pod-level requests. Its containers need none.
 func TestPodResources(t *testing.T) {
 	whole := pod(container("c", list("cpu", "100m", "memory", "1Gi"), list("cpu", "100m")))
 	whole.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "1"), Limits: list("cpu", "2")}
@@ -521,6 +521,10 @@ func TestPodResources(t *testing.T) {
 		scoped := storeOf(best)
 		if err := quota.New(scoped, nil, quota.Rules{Whole: gate}, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", alone, nil)); err != nil {
 			t.Fatal(err)
+		}
+		required := quota.New(storeOf(limit("q", "requests.cpu", "9")), nil, quota.Rules{Whole: gate}, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", alone, nil))
+		if gate != (required == nil) {
+			t.Errorf("with the gate %t, without requests of its container: %v", gate, required)
 		}
 		for name, amount := range want {
 			got := scoped.used("best", "pods")
