@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,15 +67,17 @@ func validatePools(s *resourcev1alpha3.ResourcePoolStatusRequestStatus) field.Er
 	} else {
 		errs = append(errs, rules.EachPtr(s.Pools, pools, validatePool)...)
 	}
+	conditions := statusPath.Child("conditions")
 	if len(s.Conditions) > 10 {
-		errs = append(errs, field.TooMany(statusPath.Child("conditions"), len(s.Conditions), 10))
+		return append(errs, field.TooMany(conditions, len(s.Conditions), 10))
 	}
-	return errs
+	return append(errs, validate.Unique(context.Background(), operation.Operation{}, conditions, s.Conditions, nil, func(a, b metav1.Condition) bool { return a.Type == b.Type })...)
 }
 
 func validatePool(s *resourcev1alpha3.PoolStatus, p *field.Path) field.ErrorList {
 	errs := driverOfPools(s.Driver, p.Child("driver"))
 	errs = append(errs, rules.RequiredThen(s.PoolName, p.Child("poolName"), "", segments)...)
+	errs = rules.RequiredIf(errs, s.Generation == 0, p.Child("generation"), "")
 	errs = append(errs, within(&s.Generation, 0, -1, p.Child("generation"))...)
 	errs = append(errs, within(s.ResourceSliceCount, 1, -1, p.Child("resourceSliceCount"))...)
 	for _, count := range []struct {

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/resource"
 	"github.com/rowlock/rowlock/server/release"
@@ -110,6 +113,40 @@ func TestSelectors(t *testing.T) {
 			t.Errorf("%.80s: %v", expression, errs)
 		case want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), want) || errs[0].Field != "spec.selectors[0].cel.expression"):
 			t.Errorf("%.80s: %v, want %s", expression, errs, want)
+		}
+	}
+}
+
+// TestRepeatedPoolConditions: a repeated condition of a request is reported as an item of the list as well.
+func TestRepeatedPoolConditions(t *testing.T) {
+	c := metav1.Condition{Type: "Complete", Status: metav1.ConditionTrue, Reason: "Done", LastTransitionTime: metav1.Now()}
+	r := &resourcev1alpha3.ResourcePoolStatusRequest{Status: &resourcev1alpha3.ResourcePoolStatusRequestStatus{PoolCount: new(int32), Conditions: []metav1.Condition{c, c}}}
+	var got []string
+	for _, err := range resource.Of(release.Newest, only()).PoolRequest.Status.ValidateUpdate(t.Context(), r, &resourcev1alpha3.ResourcePoolStatusRequest{}) {
+		got = append(got, err.Field+" "+string(err.Type))
+	}
+	if diff := cmp.Diff([]string{"status.conditions[1].type " + string(field.ErrorTypeDuplicate), "status.conditions[1] " + string(field.ErrorTypeDuplicate)}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPoolGeneration: a pool in the status of a request has a generation, which starts at one.
+func TestPoolGeneration(t *testing.T) {
+	status := resource.Of(release.Newest, only()).PoolRequest.Status
+	for generation, want := range map[int64]string{
+		-1: "status.pools[0].generation: Invalid value: -1: must be greater than or equal to 0",
+		0:  "status.pools[0].generation: Required value",
+		1:  "",
+	} {
+		r := &resourcev1alpha3.ResourcePoolStatusRequest{Status: &resourcev1alpha3.ResourcePoolStatusRequestStatus{
+			PoolCount: new(int32(1)), Pools: []resourcev1alpha3.PoolStatus{{Driver: "gpu.example.com", PoolName: "p", Generation: generation}},
+		}}
+		got := ""
+		if errs := status.ValidateUpdate(t.Context(), r, &resourcev1alpha3.ResourcePoolStatusRequest{}); len(errs) > 0 {
+			got = errs.ToAggregate().Error()
+		}
+		if got != want {
+			t.Errorf("generation %d: %q, want %q", generation, got, want)
 		}
 	}
 }
