@@ -67,8 +67,12 @@ func (w *Webhook) Convert(ctx context.Context, to schema.GroupVersion, objs []*u
 		}
 		what := "invalid object"
 		var metadata *metadataError
-		if errors.As(err, &metadata) {
+		var other *typeError
+		switch {
+		case errors.As(err, &metadata):
 			what = "invalid metadata"
+		case errors.As(err, &other) && len(objs) == 1:
+			what += " at index 0"
 		}
 		switch {
 		case len(objs) > 1 && metadata != nil:
@@ -131,6 +135,11 @@ type metadataError struct{ error }
 
 func (e *metadataError) Unwrap() error { return e.error }
 
+// typeError is the error for an object of another version or kind.
+type typeError struct{ error }
+
+func (e *typeError) Unwrap() error { return e.error }
+
 // accept takes a converted object, which may differ in everything but its identity: of its metadata only
 // labels and annotations are taken.
 func accept(was *unstructured.Unstructured, data []byte, to schema.GroupVersion) (*unstructured.Unstructured, error) {
@@ -139,10 +148,10 @@ func accept(was *unstructured.Unstructured, data []byte, to schema.GroupVersion)
 		return nil, err
 	}
 	if got := u.GroupVersionKind().GroupVersion(); got != to {
-		return nil, fmt.Errorf("invalid groupVersion (expected %v, received %v)", to, got)
+		return nil, &typeError{fmt.Errorf("invalid groupVersion (expected %v, received %v)", to, got)}
 	}
 	if want, got := was.GetKind(), u.GetKind(); want != got {
-		return nil, fmt.Errorf("invalid kind (expected %v, received %v)", want, got)
+		return nil, &typeError{fmt.Errorf("invalid kind (expected %v, received %v)", want, got)}
 	}
 	for _, f := range []struct{ name, want, got string }{
 		{"name", was.GetName(), u.GetName()},

@@ -89,8 +89,8 @@ func TestWebhookMistakes(t *testing.T) {
 		},
 		`failed: response.result.status was '', not 'Success'`:                                                                          func(r *apiextensionsv1.ConversionReview, _ []map[string]any) { r.Response.Result.Status = "" },
 		`failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v1, Kind=Review`: func(r *apiextensionsv1.ConversionReview, _ []map[string]any) { r.Kind = "Review" },
-		`returned invalid object: invalid groupVersion (expected example.com/v2, received example.com/v3)`:                              func(_ *apiextensionsv1.ConversionReview, o []map[string]any) { o[0]["apiVersion"] = "example.com/v3" },
-		`returned invalid object: invalid kind (expected Thing, received Thong)`:                                                        func(_ *apiextensionsv1.ConversionReview, o []map[string]any) { o[0]["kind"] = "Thong" },
+		`returned invalid object at index 0: invalid groupVersion (expected example.com/v2, received example.com/v3)`:                   func(_ *apiextensionsv1.ConversionReview, o []map[string]any) { o[0]["apiVersion"] = "example.com/v3" },
+		`returned invalid object at index 0: invalid kind (expected Thing, received Thong)`:                                             func(_ *apiextensionsv1.ConversionReview, o []map[string]any) { o[0]["kind"] = "Thong" },
 		`returned invalid object: must have the same name: x != z`:                                                                      func(_ *apiextensionsv1.ConversionReview, o []map[string]any) { meta(o[0])["name"] = "z" },
 		`returned invalid object: must have the same UID: u-x != `:                                                                      func(_ *apiextensionsv1.ConversionReview, o []map[string]any) { delete(meta(o[0]), "uid") },
 		`returned invalid metadata: metadata.labels[n] must be a string, but is int64 in converted object`: func(_ *apiextensionsv1.ConversionReview, o []map[string]any) {
