@@ -9,6 +9,7 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -266,6 +267,9 @@ type Subresource struct {
 	// Everything else (binding, eviction, token, log, exec, proxy ...) is a handler that
 	// server/verbs knows by "resource/subresource".
 }
+
+// NoReplicas is the number of replicas in the Scale of a custom object that has none.
+const NoReplicas = math.MinInt32
 
 // ScaleMapping reads and writes replicas.
 type ScaleMapping struct {

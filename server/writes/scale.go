@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -145,10 +146,15 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 	if err := MatchNamespace(req, next); err != nil {
 		return nil, err
 	}
-	if !req.Sub.Scale.AnyNumber {
-		if err := validScale(req.Resource.Release, next); err != nil {
-			return nil, err
+	if req.Sub.Scale.AnyNumber {
+		if next.Spec.Replicas == kinds.NoReplicas {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", "."+strings.Join(req.Sub.Scale.ReplicasPath, ".")))
 		}
+		if before.Spec.Replicas == kinds.NoReplicas {
+			before.Spec.Replicas = 0 // as validating admission sees it
+		}
+	} else if err := validScale(req.Resource.Release, next); err != nil {
+		return nil, err
 	}
 	if err := w.Admission.Validate(ctx, a); err != nil {
 		return nil, err

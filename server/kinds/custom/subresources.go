@@ -23,9 +23,11 @@ func (v *Version) subresources() (out []kinds.Subresource) {
 	}
 	scale := v.spec.Subresources.Scale
 	spec, status := steps(scale.SpecReplicasPath), steps(scale.StatusReplicasPath)
-	number := func(obj kinds.Object, path []string) int32 {
-		n, _, _ := unstructured.NestedInt64(tree(obj), path...)
-		return int32(n)
+	number := func(obj kinds.Object, path []string, absent int32) int32 {
+		if n, found, err := unstructured.NestedInt64(tree(obj), path...); found || err != nil {
+			return int32(n)
+		}
+		return absent
 	}
 	return append(out, kinds.Subresource{
 		Name: "scale", Group: autoscalingv1.GroupName, Version: "v1", Kind: "Scale", Verbs: subVerbs,
@@ -39,7 +41,9 @@ func (v *Version) subresources() (out []kinds.Subresource) {
 				}
 				return nil
 			},
-			Replicas: func(obj kinds.Object) (int32, int32) { return number(obj, spec), number(obj, status) },
+			Replicas: func(obj kinds.Object) (int32, int32) {
+				return number(obj, spec, kinds.NoReplicas), number(obj, status, 0)
+			},
 			SetReplicas: func(obj kinds.Object, n int32) {
 				// It fails where the path leads through a value that is no map; validation reports that.
 				_ = unstructured.SetNestedField(tree(obj), int64(n), spec...)
