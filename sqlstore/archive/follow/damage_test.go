@@ -177,7 +177,7 @@ func TestFailedSync(t *testing.T) {
 		if !bytes.Equal(load(t, path), before) {
 			t.Error("they are not as before")
 		}
-		if err := w.end(time.Now()); err != nil {
+		if err := w.end(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,11 +1,15 @@
 package follow
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -104,6 +108,133 @@ func TestGap(t *testing.T) {
 	l, err := List(dir)
 	if err != nil || len(l.Runs) != 2 || len(l.Problems) > 0 {
 		t.Fatalf("%+v %v", l, err)
+	}
+}
+
+// TestTimeInAGap: a state of a time within a gap cannot be restored, and no older one is restored in its place.
+func TestTimeInAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrigin(t)
+		dir := o.filled(Config{}, 10)
+		stopped, last := time.Now(), o.head()
+		time.Sleep(time.Hour)
+		o.write(5)
+		missed := time.Now()
+		time.Sleep(time.Hour)
+		o.write(5)
+		if _, err := o.d.Trim(t.Context(), o.head()-1, 1000); err != nil {
+			t.Fatal(err)
+		}
+		r := o.follow(Config{Dir: dir})
+		o.has(r)
+		r.end()
+		for _, at := range []time.Time{stopped.Add(time.Minute), missed, missed.Add(30 * time.Minute)} {
+			if text := unreachable(t, dir, Target{Time: at}); !strings.Contains(text, fmt.Sprintf("has a gap from revision %d", last)) {
+				t.Error(text)
+			}
+		}
+		if _, got, err := restored(t, dir, Target{Revision: last}); err != nil || got.Revision != last {
+			t.Errorf("%+v %v", got, err)
+		}
+	})
+}
+
+// losing is a database that compacts what a follower reads.
+type losing struct {
+	sqlstore.Driver
+	from atomic.Int64 // the revision behind which nothing is there; 0: all is
+}
+
+func (l *losing) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	if from := l.from.Load(); from > 0 && after >= from {
+		return nil, &sqlstore.CompactedError{Revision: after, Floor: after + 1}
+	}
+	return l.Driver.Changes(ctx, after, limit, previous)
+}
+
+// TestGapWithinARound: where a database compacts commits while a follower reads them, the log is complete up to the last of those that
+// were read.
+func TestGapWithinARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrigin(t)
+		d := &losing{Driver: o.d}
+		o.d = d
+		dir := filepath.Join(t.TempDir(), "backup")
+		o.write(5)
+		r := o.follow(Config{Dir: dir, Every: time.Hour, SegmentAge: 24 * time.Hour})
+		synctest.Wait()
+		o.write(leastPage)
+		d.from.Store(o.head())
+		read := time.Now()
+		time.Sleep(10 * time.Minute)
+		o.write(10)
+		missed := time.Now()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if s := r.Stats(); s.Gaps != 1 {
+			t.Fatalf("%+v", s)
+		}
+		if text := unreachable(t, dir, Target{Time: missed}); !strings.Contains(text, "has a gap from revision") {
+			t.Error(text)
+		}
+		if _, got, err := restored(t, dir, Target{Time: read}); err != nil || got.Revision != d.from.Load() {
+			t.Errorf("%+v %v", got, err)
+		}
+		r.end()
+	})
+}
+
+// TestIdle: a follower continues after a time without commits that is longer than a segment is written to, also where an earlier version
+// ended a segment without commits.
+func TestIdle(t *testing.T) {
+	for name, ended := range map[string]bool{"at the beginning of a run": false, "after commits": false, "an ended segment": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOrigin(t)
+				o.write(5)
+				cfg := Config{Dir: filepath.Join(t.TempDir(), "backup"), SegmentAge: time.Minute, Every: time.Second}
+				r := o.follow(cfg)
+				if name != "at the beginning of a run" {
+					time.Sleep(2 * time.Minute)
+					o.write(5)
+				}
+				time.Sleep(20 * time.Minute)
+				if ended {
+					r.end()
+					end(t, segmentsOf(t, cfg.Dir))
+					r = o.follow(cfg)
+				}
+				o.write(5)
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if s := r.Stats(); s.Revision != o.head() || s.Failures > 0 || s.Gaps > 0 || s.LastError != "" {
+					t.Fatalf("%+v", s)
+				}
+				r.end()
+				o.same(cfg.Dir, Target{}, o.head())
+				if l, err := List(cfg.Dir); err != nil || len(l.Runs) != 1 || len(l.Problems) > 0 {
+					t.Errorf("%+v %v", l, err)
+				}
+			})
+		})
+	}
+}
+
+// end ends the last of some segments.
+func end(t *testing.T, segments []string) {
+	t.Helper()
+	path := segments[len(segments)-1]
+	w, err := newWriter(filepath.Dir(path), 1<<20, time.Hour, func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.zip.Close()
+	r, err := w.resume(path)
+	if err != nil || r.last != nil {
+		t.Fatalf("%+v, %v: it has commits", r.last, err)
+	}
+	if err := w.end(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -228,7 +228,7 @@ func (s *session) round(ctx context.Context) error {
 	for after := s.w.last(); after < b.Head; {
 		changes, err := s.cfg.Driver.Changes(ctx, after, int(min(int64(s.page), b.Head-after)), false)
 		if _, ok := errors.AsType[*sqlstore.CompactedError](err); ok {
-			return s.gap(at, b.Head, "the database no longer has the commits that follow: the backup was away for longer than they are kept")
+			return s.gap(at, b.Head, "the database no longer has the commits that follow: the backup was away for longer than they are kept, or the database left revisions out, as after it went back to an earlier state")
 		}
 		if err == nil && len(changes) == 0 {
 			err = fmt.Errorf("revision %d is not there", after+1)
@@ -266,8 +266,8 @@ func (s *session) take(changes []sqlstore.Change, head int64, at time.Time) erro
 			continue
 		}
 		by := at
-		if !last && c.WrittenAt.Before(at) {
-			by = c.WrittenAt
+		if !last {
+			by = s.w.by(at)
 		}
 		if err := s.flush(by); err != nil {
 			return err
@@ -287,15 +287,16 @@ func (s *session) flush(at time.Time) error {
 	return nil
 }
 
-// gap begins a new run at the head of the database, and records why.
+// gap begins a new run at the head of the database, and records why. The run before it is complete up to its last commits, and not
+// to at.
 func (s *session) gap(at time.Time, head int64, why string) error {
 	if s.w.waiting() > 0 {
-		if err := s.flush(at); err != nil {
+		if err := s.flush(s.w.by(at)); err != nil {
 			return err
 		}
 	}
 	last := s.w.last()
-	if err := s.w.end(at); err != nil {
+	if err := s.w.end(); err != nil {
 		return fmt.Errorf("writing the log: %w", err)
 	}
 	s.newRun(s.w.run+1, head, why, last)

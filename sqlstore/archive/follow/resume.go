@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,14 @@ func (w *writer) resume(path string) (r resumed, err error) {
 	if err := writeAgain(path, r.end, r.size); err != nil {
 		return r, err
 	}
-	w.run, w.next, w.sum, w.fresh = r.header.Run, r.next, r.sum, false
+	w.run, w.next, w.at, w.sum, w.fresh = r.header.Run, r.next, r.at, r.sum, false
+	w.path, w.first, w.before, w.begins = path, r.header.First, sum{}, r.header.Previous == ""
+	if _, err := hex.Decode(w.before[:], []byte(r.header.Previous)); err != nil {
+		return r, err
+	}
+	if r.ended && w.next == w.first {
+		return r, w.discard()
+	}
 	if r.ended {
 		return r, nil
 	}
@@ -58,7 +66,7 @@ func (w *writer) resume(path string) (r resumed, err error) {
 		f.Close()
 		return r, err
 	}
-	w.f, w.path, w.size, w.began = f, path, r.size, r.header.Began
+	w.f, w.size, w.began = f, r.size, r.header.Began
 	if age := time.Since(w.began); age < 0 || age > w.mostAge {
 		w.began = time.Now() // clocks are set
 	}

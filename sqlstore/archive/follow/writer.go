@@ -26,17 +26,22 @@ type writer struct {
 
 	run   int
 	next  int64 // revision that comes next
+	at    int64 // time of the last frame
 	sum   sum   // of all that was written in this run
 	fresh bool  // the next segment begins the run
 
-	f     *os.File // nil: the next frame begins a segment
-	path  string
-	size  int64
-	began time.Time
+	f      *os.File // nil: the next frame begins a segment
+	path   string
+	size   int64
+	began  time.Time
+	first  int64 // revision that comes first in the segment
+	before sum   // of all that was written before the segment
+	begins bool  // the segment begins the run
 
 	zip    *zstd.Encoder
 	raw    []byte // rows of the frame that is filled
 	head   frameHead
+	newest time.Time // when its last row was written
 	out    []byte
 	packed []byte // rows of the frame, packed; reused
 	synced func(bytes int)
@@ -70,7 +75,16 @@ func (w *writer) add(c *sqlstore.Change) error {
 	}
 	w.raw = appendRow(w.raw, c)
 	w.head.count++
+	w.newest = c.WrittenAt
 	return nil
+}
+
+// by returns the time up to which the log is complete with the frame that is filled, at a time, if later rows are not in it.
+func (w *writer) by(at time.Time) time.Time {
+	if w.newest.Before(at) {
+		return w.newest
+	}
+	return at
 }
 
 // waiting returns the bytes that the frame has so far.
@@ -107,7 +121,11 @@ func (w *writer) flush(at time.Time) error {
 // append writes a frame at the end of the segment, or of a new one.
 func (w *writer) append(h frameHead, packed []byte) error {
 	if w.f != nil && h.kind != kindEnd && (w.size >= w.mostBytes || time.Since(w.began) >= w.mostAge) {
-		if err := w.end(micros(h.at)); err != nil {
+		finish := w.end
+		if w.next == w.first {
+			finish = w.discard
+		}
+		if err := finish(); err != nil {
 			return err
 		}
 	}
@@ -134,7 +152,7 @@ func (w *writer) append(h frameHead, packed []byte) error {
 		return err
 	}
 	w.size += int64(len(w.out))
-	w.sum, w.next, w.fresh = last, h.last()+1, false
+	w.sum, w.next, w.at, w.fresh = last, h.last()+1, h.at, false
 	w.synced(len(w.out))
 	if cap(w.out) > 8<<20 {
 		w.out = nil
@@ -164,19 +182,28 @@ func (w *writer) create(chain *sum, at time.Time) ([]byte, error) {
 		return nil, errors.Join(err, os.Remove(path))
 	}
 	w.f, w.path, w.size, w.began = f, path, 0, time.Now()
+	w.first, w.before, w.begins = w.next, w.sum, w.fresh
 	*chain = first
 	return text, nil
 }
 
-// end marks the segment as complete, and closes it.
-func (w *writer) end(at time.Time) error {
+// end marks the segment as complete, and closes it. The log is complete up to the time of the last frame: commits since then may be
+// missing.
+func (w *writer) end() error {
 	if w.f == nil {
 		return nil
 	}
-	if err := w.append(frameHead{kind: kindEnd, first: w.next, at: at.UnixMicro(), earliest: at.UnixMicro()}, nil); err != nil {
+	if err := w.append(frameHead{kind: kindEnd, first: w.next, at: w.at, earliest: w.at}, nil); err != nil {
 		return err
 	}
 	return w.close()
+}
+
+// discard removes a segment without commits, which states only that there were none: the next one has its name.
+func (w *writer) discard() error {
+	err := errors.Join(w.close(), os.Remove(w.path))
+	w.sum, w.fresh = w.before, w.begins
+	return errors.Join(err, archive.SyncFolder(w.dir))
 }
 
 // close leaves the segment as it is, for another writer to go on with.
