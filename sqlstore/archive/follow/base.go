@@ -160,7 +160,7 @@ func (s *session) prune() error {
 	var keep *file // the base that everything is kept from
 	for i := len(bases) - 1; i >= 0 && keep == nil; i-- {
 		one := readBase(s.cfg.Dir, bases[i].name, bases[i].run, bases[i].revision)
-		if one.Problem == "" && s.clock.age(one.Taken) >= s.cfg.Keep {
+		if one.Problem == "" && s.clock.age(&one) >= s.cfg.Keep {
 			keep = &bases[i]
 		}
 	}
@@ -194,41 +194,4 @@ func (s *session) prune() error {
 	}
 	s.cfg.Log.Info("old parts of the backup are deleted", "files", len(old))
 	return archive.SyncFolder(s.cfg.Dir)
-}
-
-// steady is a wall clock that continues at its own pace when it is set ahead: deletion because of a clock
-// cannot be undone.
-type steady struct {
-	wall   time.Time // at the first look, without a monotonic reading
-	first  time.Time
-	until  time.Time     // the last time in the folder before this follower,
-	paused time.Duration // and how long ago that was when it began
-}
-
-// begin sets the last time in the folder. The time from then on does not count toward the age of files in it: either no follower
-// ran, or the clock is ahead.
-func (c *steady) begin(until time.Time) {
-	if c.first.IsZero() {
-		c.until, c.paused = until, max(0, c.now().Sub(until))
-	}
-}
-
-// age returns how long ago a base was taken.
-func (c *steady) age(taken time.Time) time.Duration {
-	age := c.now().Sub(taken)
-	if !taken.After(c.until) {
-		age -= c.paused
-	}
-	return age
-}
-
-func (c *steady) now() time.Time {
-	now := time.Now()
-	if c.first.IsZero() {
-		c.first, c.wall = now, now.Round(0)
-	}
-	if went := c.wall.Add(now.Sub(c.first)); went.Before(now.Round(0)) {
-		return went
-	}
-	return now.Round(0)
 }

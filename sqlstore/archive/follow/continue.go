@@ -39,6 +39,9 @@ func newest(dir string) (n names, err error) {
 
 // continues has the writer go on where the folder ends, or begin a new run where it cannot.
 func (s *session) continues(ctx context.Context) error {
+	if err := s.clock.begin(s.cfg.Dir); err != nil {
+		return err
+	}
 	for {
 		n, err := newest(s.cfg.Dir)
 		if err != nil {
@@ -57,9 +60,6 @@ func (s *session) continues(ctx context.Context) error {
 			return nil
 		}
 		r, err := s.w.resume(filepath.Join(s.cfg.Dir, n.segment))
-		if r.at > 0 {
-			s.clock.begin(micros(r.at))
-		}
 		if errors.Is(err, ErrDamaged) {
 			s.tally.fail(err)
 			s.newRun(n.run+1, b.Head, err.Error(), r.next-1)

@@ -72,48 +72,107 @@ func TestPruneByClock(t *testing.T) {
 	o.same(dir, Target{}, o.head())
 }
 
+// pausing follows an origin, with pauses between its runs.
+type pausing struct {
+	*origin
+	cfg Config
+}
+
+func newPausing(t *testing.T) *pausing {
+	dir := filepath.Join(t.TempDir(), "backup")
+	return &pausing{newOrigin(t), Config{Dir: dir, Keep: time.Minute, BaseEvery: 5 * time.Second, Every: 50 * time.Millisecond}}
+}
+
+// run follows for a while, with a write each second.
+func (p *pausing) run(d time.Duration) {
+	p.t.Helper()
+	r := p.follow(p.cfg)
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+		p.write(1)
+	}
+	p.has(r)
+	r.end()
+}
+
+// bases returns the names of the bases, oldest first.
+func (p *pausing) bases() (names []string) {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.cfg.Dir, basePrefix+"*"+baseSuffix))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, f := range files {
+		names = append(names, filepath.Base(f))
+	}
+	return names
+}
+
 // TestPruneAfterAPause: time without a follower does not count toward Keep, as a clock that is ahead when a follower begins looks
 // the same. Prune deletes older files when a new base is old enough.
 func TestPruneAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOrigin(t)
-		cfg := Config{Dir: filepath.Join(t.TempDir(), "backup"), Keep: time.Minute, BaseEvery: 5 * time.Second, Every: 50 * time.Millisecond}
-		bases := func() (names []string) {
-			t.Helper()
-			files, err := filepath.Glob(filepath.Join(cfg.Dir, basePrefix+"*"+baseSuffix))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range files {
-				names = append(names, filepath.Base(f))
-			}
-			return names
-		}
-		run := func(d time.Duration) {
-			t.Helper()
-			r := o.follow(cfg)
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
-				o.write(1)
-			}
-			o.has(r)
-			r.end()
-		}
-		run(20 * time.Second)
-		before := bases()
+		p := newPausing(t)
+		p.run(20 * time.Second)
+		before := p.bases()
 		if len(before) < 3 {
 			t.Fatalf("the bases are %q", before)
 		}
 		time.Sleep(1000 * time.Hour)
-		run(30 * time.Second)
-		if now := bases(); !slices.Equal(now[:min(len(before), len(now))], before) || len(now) <= len(before) {
+		p.run(30 * time.Second)
+		if now := p.bases(); !slices.Equal(now[:min(len(before), len(now))], before) || len(now) <= len(before) {
 			t.Fatalf("after 30 seconds the bases are %q, and were %q", now, before)
 		}
 		time.Sleep(1000 * time.Hour)
-		run(2 * time.Minute)
-		if now := bases(); slices.Contains(before, now[0]) || len(now) < 8 {
+		p.run(2 * time.Minute)
+		if now := p.bases(); slices.Contains(before, now[0]) || len(now) < 8 {
 			t.Errorf("in the end the bases are %q, and were %q", now, before)
 		}
 	})
+}
+
+// TestPruneAfterFurtherStarts: a pause, or a clock that was set ahead, does not count toward Keep for later followers either: they
+// find it in the log.
+func TestPruneAfterFurtherStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPausing(t)
+		p.run(20 * time.Second)
+		before := p.bases()
+		for range 2 {
+			time.Sleep(1000 * time.Hour)
+			p.run(6 * time.Second)
+			p.run(6 * time.Second)
+		}
+		if now := p.bases(); len(now) <= len(before) || !slices.Equal(now[:len(before)], before) {
+			t.Fatalf("after 44 seconds the bases are %q, and were %q", now, before)
+		}
+		p.run(time.Minute)
+		if now := p.bases(); slices.Contains(now, before[0]) {
+			t.Errorf("after 104 seconds the bases are %q, and were %q", now, before)
+		}
+		p.same(p.cfg.Dir, Target{}, p.head())
+	})
+}
+
+// TestAgeOfBases: steps of the log's time after a base do not count toward its age, and what may be on either side counts as what makes
+// the base younger. A clock that was ahead, and is right again, makes no base older than it is.
+func TestAgeOfBases(t *testing.T) {
+	now := time.Now()
+	c := steady{wall: now.Round(0), first: now, pauses: []pause{
+		{1, 50, 720 * time.Hour}, {1, 60, -720 * time.Hour}, {2, 0, 10 * time.Hour}, {2, 80, time.Hour},
+	}}
+	for _, one := range []struct {
+		run      int
+		revision int64
+		paused   time.Duration
+	}{
+		{1, 10, 11 * time.Hour}, {1, 49, 11 * time.Hour}, {1, 55, 0}, {1, 59, 11 * time.Hour}, {1, 60, 11 * time.Hour},
+		{2, 70, time.Hour}, {2, 79, time.Hour}, {2, 80, 0}, {3, 1, 0},
+	} {
+		b := Base{Run: one.run, Revision: one.revision, Taken: now.Add(-24 * time.Hour)}
+		if age, want := c.age(&b), 24*time.Hour-one.paused; age < want || age > want+time.Minute {
+			t.Errorf("the age of a base of run %d at revision %d is %s, want %s", one.run, one.revision, age, want)
+		}
+	}
 }
 
 // TestListSays: the list has the content of a folder, and its faults.

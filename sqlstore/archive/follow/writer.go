@@ -120,7 +120,7 @@ func (w *writer) flush(at time.Time) error {
 
 // append writes a frame at the end of the segment, or of a new one.
 func (w *writer) append(h frameHead, packed []byte) error {
-	if w.f != nil && h.kind != kindEnd && (w.size >= w.mostBytes || time.Since(w.began) >= w.mostAge) {
+	if w.f != nil && h.kind != kindEnd && (w.size >= w.mostBytes || time.Since(w.began) >= w.mostAge || isPause(micros(h.at).Sub(micros(w.at)))) {
 		finish := w.end
 		if w.next == w.first {
 			finish = w.discard
