@@ -150,10 +150,44 @@ func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) 
 	if err := w.all(ctx, d, h); err != nil {
 		return h, Trailer{}, err
 	}
+	if err := h.held(ctx, d); err != nil {
+		return h, Trailer{}, err
+	}
 	if err := zip.Close(); err != nil {
 		return h, Trailer{}, err
 	}
 	return h, Trailer{Rows: w.rows, SHA256: w.total}, nil
+}
+
+// held returns CompactedError if the database has deleted history that the header promises, and that may not have been read before.
+func (h *Header) held(ctx context.Context, d sqlstore.Driver) error {
+	if h.Past == "" {
+		return nil
+	}
+	promised, err := sqlstore.ParseFloors(h.Past, h.Floor)
+	if err != nil {
+		return err
+	}
+	now, err := d.Floors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, past := range []map[string]int64{promised.Past, now.Past} {
+		for name := range past {
+			if was, is := floorOf(promised, name), floorOf(now, name); is > was {
+				return &sqlstore.CompactedError{Revision: was, Floor: is}
+			}
+		}
+	}
+	return nil
+}
+
+// floorOf returns the floor of the snapshots of a name in Floors.Past; for "" that of the rest, and not of all resources.
+func floorOf(f sqlstore.Floors, name string) int64 {
+	if floor, ok := f.Past[name]; ok {
+		return floor
+	}
+	return f.Of(name)
 }
 
 type writer struct {
