@@ -133,10 +133,14 @@ func commit(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) (out [
 	return apply(ctx, d, batch)
 }
 
-// apply is commit without staging.
+// resolveFor is how long apply looks for an unknown outcome: longer than a failover takes.
+const resolveFor = 30 * time.Second
+
+// apply is commit without staging. An outcome that cannot be found is ErrUncertain, whatever is in the way.
 func apply(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 	const tries = 20
 	uncertain := false // the driver forgets the outcome when the next batch comes
+	began := time.Now()
 	for try := 1; ; try++ {
 		var out []sqlstore.Outcome
 		var err error
@@ -150,10 +154,16 @@ func apply(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sqls
 				uncertain, err = false, sqlstore.ErrBusy
 			}
 		}
-		if err == nil {
+		again := errors.Is(err, sqlstore.ErrBusy) && try < tries
+		switch {
+		case err == nil:
 			return out, nil
+		case errors.Is(err, sqlstore.ErrUncertain): // forever
+			again = false
+		case uncertain:
+			again, err = time.Since(began) < resolveFor, fmt.Errorf("%w: %w", sqlstore.ErrUncertain, err)
 		}
-		if !errors.Is(err, sqlstore.ErrBusy) || try == tries {
+		if !again {
 			return nil, err
 		}
 		if !sqlstore.Sleep(ctx, 100*time.Millisecond) {
