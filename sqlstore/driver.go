@@ -126,7 +126,7 @@ type History interface {
 	Past(ctx context.Context, key Key, before int64, limit int) ([]Row, error)
 
 	// Older returns up to limit rows that ended at or below a revision and above the floor of their resource, after a
-	// cursor, in the order of keys and revisions, packed or not; fewer once their values have ChangesBytes. No rows means that none is left.
+	// cursor, in the order of keys and revisions, packed or not; fewer once their values have ChangesBytes, or if reading takes long. No rows means that none is left.
 	// Errors: CorruptError of a pack, whose Key and Revision are the cursor to continue from.
 	Older(ctx context.Context, upTo int64, after Cursor, limit int) ([]Row, error)
 	// AllEnded returns rows as Older does, of all that ended, also of those below the floor of their resource that are

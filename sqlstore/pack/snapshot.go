@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -56,10 +57,11 @@ func AppendPast(ctx context.Context, s Snapshot, rows []sqlstore.Row, key sqlsto
 }
 
 // Older reads rows that ended up to a revision, after a cursor, in the order of their keys and revisions, as
-// History.Older does. With an error it returns the rows before it.
+// History.Older does. With an error it returns the rows before it. It returns fewer rows once it has taken half of the time that ctx
+// leaves: each key takes several queries, which may be slow.
 func Older(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
-	bytes := 0
-	for more := true; more && len(rows) < limit && bytes < sqlstore.ChangesBytes; {
+	bytes, late := 0, halfway(ctx)
+	for more := true; more && len(rows) < limit && bytes < sqlstore.ChangesBytes && (len(rows) == 0 || !late()); {
 		floor := f.Of(after.Key.Resource)
 		found, err := olderOf(ctx, s, after, max(floor, after.Revision), upTo, limit-len(rows))
 		if err != nil {
@@ -79,6 +81,17 @@ func Older(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, after
 		}
 	}
 	return rows, nil
+}
+
+// halfway reports whether half of the time that a context leaves has passed since halfway was called.
+func halfway(ctx context.Context) func() bool {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return func() bool { return false }
+	}
+	began := time.Now()
+	half := end.Sub(began) / 2
+	return func() bool { return time.Since(began) >= half }
 }
 
 // olderOf reads rows of one key after a cursor: the rest of a pack, or rows that are not packed.
@@ -121,10 +134,12 @@ type Unit struct {
 }
 
 // Gather collects work for a transaction that packs rows which ended up to a revision: from a cursor on, at most
-// atOnce rows of a key at a time, until it costs as much as packing limit rows. It counts the work in done.
+// atOnce rows of a key at a time, until it costs as much as packing limit rows, or half of the time that ctx leaves. It counts the work
+// in done.
 func Gather(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, from sqlstore.Cursor, limit, atOnce int, done *sqlstore.Packed) (units []Unit, err error) {
 	done.Next = from
-	for left := int64(limit) * sqlstore.PackedFor; left > 0 && ctx.Err() == nil; {
+	late := halfway(ctx)
+	for left := int64(limit) * sqlstore.PackedFor; left > 0 && ctx.Err() == nil && !late(); {
 		found, more, err := s.Ended(ctx, done.Next.Key, 0, done.Next.Revision, upTo, atOnce)
 		if err != nil {
 			return nil, err
