@@ -59,10 +59,10 @@ func (l *lockFile) join() error {
 	if l.opened, err = l.file.Stat(); err != nil {
 		return err
 	}
-	if l.opened.Size() < 8 {
-		if err := l.file.Truncate(8); err != nil {
-			return err
-		}
+	// The byte behind the word has the disk hold the word's block. Otherwise storing to the memory would end the process where the
+	// disk is full.
+	if _, err := l.file.WriteAt([]byte{0}, 8); err != nil {
+		return err
 	}
 	memory, err := syscall.Mmap(int(l.file.Fd()), 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
