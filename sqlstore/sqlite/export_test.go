@@ -82,6 +82,12 @@ func (d *Driver) SetStagingRoom(bytes int64) {
 	}
 }
 
+// StopReclaiming has the driver give no pages back until it has deleted something.
+func (d *Driver) StopReclaiming() { d.spare.Store(false) }
+
+// Reclaims reports whether the driver may give pages back.
+func (d *Driver) Reclaims() bool { return d.spare.Load() }
+
 // Begin holds the write lock as another process would.
 func (d *Driver) Begin() (end func() error, err error) {
 	c, err := connect(d.path, d.writerPragmas())
@@ -103,7 +109,7 @@ var Statements = map[string]string{
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
-	"qYoung": qYoung, "qOldest": qOldest, "qMarkedLast": qMarkedLast, "qMarkedOld": qMarkedOld, "qNote": qNote, "qSetNote": qSetNote, "qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedHead": qPackedHead, "qPackedBelow": qPackedBelow, "qPackedRow": qPackedRow, "qNextPackedAll": qNextPackedAll, "qNextPackedResource": qNextPackedResource, "qNextPackedNamespace": qNextPackedNamespace, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qDropPack": qDropPack, "qInsertPack": qInsertPack, "qExtendPack": qExtendPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
+	"qYoung": qYoung, "qOldest": qOldest, "qMarkedLast": qMarkedLast, "qMarkedOld": qMarkedOld, "qNote": qNote, "qSetNote": qSetNote, "qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedHead": qPackedHead, "qPackedBelow": qPackedBelow, "qPackedRow": qPackedRow, "qNextPackedAll": qNextPackedAll, "qNextPackedResource": qNextPackedResource, "qNextPackedNamespace": qNextPackedNamespace, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qDropPack": qDropPack, "qInsertPack": qInsertPack, "qExtendPack": qExtendPack, "qNextForget": qNextForget, "qForgettable": qForgettable, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
 	"qBeginLarge": qBeginLarge, "qLargeBegun": qLargeBegun, "qLargeUnheld": qLargeUnheld, "qHoldLarge": qHoldLarge, "qAbandon": qAbandon, "qDeleteLarge": qDeleteLarge, "qDropLarge": qDropLarge, "qAbandonOld": qAbandonOld, "qDropped": qDropped, "qUnswept": qUnswept, "qAnyLarge": qAnyLarge, "qTrimLarge": qTrimLarge, "qAddPiece": qAddPiece, "qPieces": qPieces, "qPiecesBytes": qPiecesBytes, "qDeletePieces": qDeletePieces, "qLiveRevision": qLiveRevision, "qHasEnded": qHasEnded, "qUnkeepLarge": qUnkeepLarge, "qCheckLarge": qCheckLarge,
 	"qWhole": qWhole, "qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qLastChanges": qLastChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qNewestAt": qNewestAt, "qExpired": qExpired, "qTrim": qTrim, "qTrimmable": qTrimmable,
 }

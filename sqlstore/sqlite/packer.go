@@ -208,12 +208,25 @@ func one(n int64, err error) error {
 	return err
 }
 
-// Forget implements sqlstore.Driver. It returns once the large values of deleted rows are deleted, too: a compaction ends with it.
+// Forget implements sqlstore.Driver. Packs with more than trimBytes take several transactions, with rests like those of the sweeper. It
+// returns once the large values of deleted rows are deleted, too: a compaction ends with it.
 func (d *Driver) Forget(ctx context.Context, limit int) (deleted int, err error) {
 	if err := d.sweep(ctx, time.Time{}); err != nil {
 		return 0, fmt.Errorf("deleting large values: %w", err)
 	}
-	_, err = d.writing(ctx, func(w *conn) error {
+	for more := true; more && err == nil; {
+		deleted, more, err = d.forgetSome(ctx, limit, deleted)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("deleting packs: %w", err)
+	}
+	return deleted, nil
+}
+
+// forgetSome is one transaction of Forget, of whose packs some are deleted.
+func (d *Driver) forgetSome(ctx context.Context, limit, deleted int) (_ int, more bool, err error) {
+	before := deleted
+	held, err := d.writing(ctx, func(w *conn) error {
 		b, err := bounds(w)
 		if err != nil {
 			return err
@@ -225,14 +238,28 @@ func (d *Driver) Forget(ctx context.Context, limit int) (deleted int, err error)
 		if err := w.exec(qForgetMarks, f.Lowest(), int64(limit)); err != nil {
 			return err
 		}
-		for resource := ""; deleted < limit; {
+		bytes := int64(0)
+		for resource := ""; deleted < limit && !more; {
 			var v [1]driver.Value
-			more, err := w.one(v[:], qNextForget, resource)
-			if err != nil || !more {
+			found, err := w.one(v[:], qNextForget, resource)
+			if err != nil || !found {
 				return err
 			}
 			resource = text(v[0])
-			n, err := w.execCount(qForget, resource, f.Of(resource), int64(limit-deleted))
+			some := 0
+			err = w.query(context.Background(), func(v []driver.Value) error {
+				size, _ := v[0].(int64)
+				if some++; bytes+size > trimBytes {
+					more = true
+					return errEnough
+				}
+				bytes += size
+				return nil
+			}, qForgettable, resource, f.Of(resource), int64(limit-deleted))
+			if err != nil && !errors.Is(err, errEnough) {
+				return err
+			}
+			n, err := w.execCount(qForget, resource, f.Of(resource), int64(some))
 			if err != nil {
 				return err
 			}
@@ -241,7 +268,14 @@ func (d *Driver) Forget(ctx context.Context, limit int) (deleted int, err error)
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("deleting packs: %w", err)
+		return 0, false, err
 	}
-	return deleted, nil
+	if deleted > before {
+		d.trimmed.Store(int64(time.Since(d.began)))
+		d.spare.Store(true)
+	}
+	if !more || deleted >= limit {
+		return deleted, false, nil
+	}
+	return deleted, true, d.rest(ctx, held)
 }

@@ -82,6 +82,7 @@ var plans = map[string][]string{
 	"qInsertPack":          {},
 	"qExtendPack":          {"SEARCH kv_packed USING INTEGER PRIMARY KEY (rowid=?)"},
 	"qNextForget":          {"SEARCH kv_packed USING COVERING INDEX kv_packed_ended (resource>?)"},
+	"qForgettable":         {"SEARCH kv_packed USING INDEX kv_packed_ended (resource=? AND until_revision<?)"},
 	"qForget":              {"SEARCH kv_packed USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH kv_packed USING COVERING INDEX kv_packed_ended (resource=? AND until_revision<?)"},
 	"qSeconds":             {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
 	"qMark":                {},

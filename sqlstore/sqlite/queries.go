@@ -79,9 +79,11 @@ const (
 	// kv_packed by primary key.
 	qExtendPack = `UPDATE kv_packed SET until_revision = ?, deleted = ?, count = ?, value = ? WHERE rowid = ? AND until_revision = ? AND CAST(value AS BLOB) = ?`
 
-	// kv_packed_ended: the next resource that has packs, and its oldest packs.
-	qNextForget = `SELECT resource FROM kv_packed INDEXED BY kv_packed_ended WHERE resource > ? ORDER BY resource LIMIT 1`
-	qForget     = `DELETE FROM kv_packed WHERE rowid IN (SELECT rowid FROM kv_packed INDEXED BY kv_packed_ended WHERE resource = ? AND until_revision <= ? LIMIT ?)`
+	// kv_packed_ended: the next resource that has packs, and the sizes of its oldest packs, which are then deleted.
+	qNextForget  = `SELECT resource FROM kv_packed INDEXED BY kv_packed_ended WHERE resource > ? ORDER BY resource LIMIT 1`
+	qForgettable = `SELECT octet_length(value) FROM kv_packed INDEXED BY kv_packed_ended` + oldestPacks
+	qForget      = `DELETE FROM kv_packed WHERE rowid IN (SELECT rowid FROM kv_packed INDEXED BY kv_packed_ended` + oldestPacks + `)`
+	oldestPacks  = ` WHERE resource = ? AND until_revision <= ? ORDER BY until_revision LIMIT ?`
 
 	// kv by primary key.
 	qSeconds = `SELECT written_at / 1000000, max(revision) FROM kv WHERE revision > ? AND revision <= ? GROUP BY 1`
