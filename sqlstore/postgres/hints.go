@@ -109,7 +109,7 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	}
 	defer conn.Close(over)
 	begin, cancel := d.limit(ctx, d.boundsTime())
-	if _, err = conn.Exec(begin, qListen); err == nil {
+	if _, err = conn.Exec(begin, qOwnSession+"; "+qListen, pgx.QueryExecModeSimpleProtocol); err == nil {
 		_, err = conn.Exec(begin, qSession, leadSession(d.nonce))
 	}
 	cancel()

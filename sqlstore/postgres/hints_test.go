@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,5 +55,31 @@ func TestNotificationsTellNothing(t *testing.T) {
 		if n.Channel != "rowlock" || n.Payload != first || !number.MatchString(n.Payload) {
 			t.Errorf("write %d is notified as %q on %q, the first was %q", i, n.Payload, n.Channel, first)
 		}
+	}
+}
+
+// TestListensForLong: idle_session_timeout, which PostgreSQL has from release 14 on, does not end the session that listens.
+func TestListensForLong(t *testing.T) {
+	db := migratedDatabase(t, postgres.Config{})
+	var modern bool
+	if db.Query(t, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'idle_session_timeout')", &modern); !modern {
+		return
+	}
+	db.Exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = 500', current_database()); END $$`)
+	var again atomic.Int64
+	db.cfg.Reconnected = func() { again.Add(1) }
+	ctx, cancel := context.WithCancel(t.Context())
+	hints := db.Open(t).Hints(ctx)
+	defer func() {
+		cancel()
+		for range hints { // until it is closed
+		}
+	}()
+	const listens = `SELECT EXISTS (SELECT FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE datname = current_database() AND locktype = 'advisory' AND clock_timestamp() - state_change > '2s')`
+	for idle := false; !idle; time.Sleep(10 * time.Millisecond) {
+		if n := again.Load(); n > 0 {
+			t.Fatalf("the session was made anew %d times", n)
+		}
+		db.Query(t, listens, &idle)
 	}
 }
