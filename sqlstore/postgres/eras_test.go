@@ -1,10 +1,13 @@
 package postgres_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
@@ -41,6 +44,44 @@ func TestEras(t *testing.T) {
 				t.Errorf("the schema differs from that of a new database (-new +migrated):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestMigrationOutlastsTimeouts: a statement_timeout that an administrator has set for the database does not end a migration, which
+// takes long on a large table.
+func TestMigrationOutlastsTimeouts(t *testing.T) {
+	ctx := t.Context()
+	db := migratedDatabase(t, postgres.Config{})
+	db.Exec(t, `DROP INDEX kv_past; UPDATE schema_migrations SET version = 11`)
+	db.Exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1000', current_database()); END $$`)
+	holder, err := pgx.Connect(ctx, db.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	if _, err := holder.Exec(ctx, `BEGIN; LOCK TABLE kv IN ROW EXCLUSIVE MODE`); err != nil { // in the way of an index
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		d, err := postgres.Open(ctx, db.url, db.cfg)
+		if err == nil {
+			err = d.Close()
+		}
+		ended <- err
+	}()
+	for waits := false; !waits && len(ended) == 0; time.Sleep(10 * time.Millisecond) {
+		db.Query(t, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > '1500ms')`, &waits)
+	}
+	if err := holder.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	var indexed bool
+	if db.Query(t, `SELECT to_regclass('kv_past') IS NOT NULL`, &indexed); !indexed {
+		t.Error("the migration has not made its index")
 	}
 }
 

@@ -54,8 +54,7 @@ func (d *Driver) migrateUp(ctx context.Context) error {
 		return err
 	}
 	for _, statement := range []string{
-		"BEGIN", "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0",
-		"SELECT pg_advisory_xact_lock(" + number + ")",
+		"BEGIN", qNoLimits, "SET LOCAL lock_timeout = 0", "SELECT pg_advisory_xact_lock(" + number + ")",
 	} {
 		if err := execute(ctx, holder, statement); err != nil {
 			return d.translate(ctx, err)
@@ -107,7 +106,7 @@ func (m *migrator) Run(file io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return execute(m.ctx, m.conn, string(text))
+	return execute(m.ctx, m.conn, qNoLimits+"; "+string(text))
 }
 
 // SetVersion remembers which file is done, or begun.

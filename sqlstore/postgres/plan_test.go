@@ -39,7 +39,7 @@ var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
 	"qTerminate": true, "qOldMarkers": true, "qHandRights": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true, "qDataChecksums": true,
 	"qWhole": true, "qListRevisions": true, "qWholeSettings": true, // see wholePlan
-	"qSurroundings": true, "qNoTimeouts": true, "qSettings": true, "qOwnSession": true, "qAsynchronous": true, "qLeaderWaits": true, "qSession": true, "qSessionsGone": true,
+	"qSurroundings": true, "qNoTimeouts": true, "qNoLimits": true, "qSettings": true, "qOwnSession": true, "qAsynchronous": true, "qLeaderWaits": true, "qSession": true, "qSessionsGone": true,
 }
 
 var (

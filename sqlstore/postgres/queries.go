@@ -16,6 +16,9 @@ const (
 	// Limits that a role or a database may have, from PostgreSQL 14 and 17 on: they would end sessions that
 	// wait for notifications, and the reading of everything.
 	qNoTimeouts = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')`
+	// The same in a transaction of a migration, which may take as long as it takes to index a large table, and in the one that waits
+	// with the lock of migrations.
+	qNoLimits = `SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
 	// Of a session, or of a transaction alone; for client_min_messages see confirmed. One statement: with a pooler it comes first in
 	// each transaction.
 	qSettings = `SELECT set_config('statement_timeout', '%[2]d', %[1]t), set_config('lock_timeout', '%[3]d', %[1]t), set_config('idle_in_transaction_session_timeout', '%[2]d', %[1]t),` +
