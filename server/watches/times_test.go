@@ -3,7 +3,6 @@ package watches_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -78,14 +77,16 @@ func TestDeadlinesOnHTTP2(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			catalogue := kinds.NewCatalogue(builtin.Resources())
 			c := cache.New(catalogue)
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&timeoutSeconds=300", nil)
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&timeoutSeconds=300", nil)
 			r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
 			time.AfterFunc(time.Second, func() {
 				c.Apply([]sqlstore.Change{{Row: sqlstore.Row{
 					Key: sqlstore.Key{Resource: "configmaps", Namespace: "ns", Name: "a"}, Revision: 2, Value: []byte(servertest.ConfigMap("a", "", "1")),
 				}}})
 			})
-			w := &deadlined{ResponseRecorder: httptest.NewRecorder(), stuck: tc.stuck, cut: make(chan struct{})}
+			w := &deadlined{ResponseRecorder: httptest.NewRecorder(), stuck: tc.stuck, ctx: ctx, end: end}
 			began := time.Now()
 			servertest.InMemory(catalogue, c).ServeHTTP(w, r)
 			if lasted := time.Since(began); lasted != tc.lasts {
@@ -95,20 +96,24 @@ func TestDeadlinesOnHTTP2(t *testing.T) {
 	}
 }
 
-// deadlined is the writer of a stream. A stuck one takes the beginning, and then
-// nothing until it is cut.
+// deadlined is the writer of a stream, which a deadline ends even while nothing is written. A stuck one takes the beginning, and then
+// nothing.
 type deadlined struct {
 	*httptest.ResponseRecorder
 	stuck bool
 	begun bool
-	cut   chan struct{}
+	ctx   context.Context
+	end   context.CancelFunc
+	timer *time.Timer
 }
 
 func (w *deadlined) SetWriteDeadline(t time.Time) error {
-	if t.After(time.Now()) {
-		return errors.New("a deadline ends an idle stream as well")
+	if w.timer != nil {
+		w.timer.Stop()
 	}
-	close(w.cut)
+	if !t.IsZero() {
+		w.timer = time.AfterFunc(time.Until(t), w.end)
+	}
 	return nil
 }
 
@@ -117,6 +122,6 @@ func (w *deadlined) FlushError() error {
 		w.begun = true
 		return nil
 	}
-	<-w.cut
+	<-w.ctx.Done()
 	return os.ErrDeadlineExceeded
 }

@@ -1,6 +1,7 @@
 package watches
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -295,12 +296,7 @@ func (w *stream) fail(out output, err error) {
 	}
 }
 
-func (s *Server) log() *slog.Logger {
-	if s.Log == nil {
-		return slog.Default()
-	}
-	return s.Log
-}
+func (s *Server) log() *slog.Logger { return cmp.Or(s.Log, slog.Default()) }
 
 // duration returns the time until the watch ends.
 func (w *stream) duration() time.Duration {
