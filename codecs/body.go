@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"mime"
+	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -257,4 +260,55 @@ func Warnings(problems []string) []string {
 		}
 	}
 	return out
+}
+
+// Consumable checks the Content-Type of a request on a route with a list of accepted types (patches of
+// built-in resources), before any other check.
+func Consumable(r *http.Request, consumes []string) error {
+	contentType := r.Header.Get("Content-Type")
+	if contentType != "" && matchesAny(contentType, consumes, false) {
+		return nil
+	}
+	if r.ContentLength > 0 {
+		return routeError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type")
+	}
+	// Without a body the type is not to blame: nothing is left that could answer.
+	if r.Header.Get("Content-Length") != "" {
+		return routeError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "406: Not Acceptable\n\nAvailable representations: ")
+	}
+	return routeError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type\n\nAvailable representations: ")
+}
+
+// PatchType reads the Content-Type of a patch, or gives a 415.
+func PatchType(contentType string, supported []string) (string, error) {
+	if i := strings.IndexByte(contentType, ';'); i > 0 {
+		contentType = contentType[:i]
+	}
+	if slices.Contains(supported, contentType) {
+		return contentType, nil
+	}
+	return "", unsupported(supported)
+}
+
+// maxContentType bounds the bytes of a Content-Type, whose parameters would take more memory than its text.
+const maxContentType = 4 << 10
+
+// BodyType reads the Content-Type of a body, JSON where there is none, or gives a 415.
+func BodyType(contentType string, supported []string) (string, error) {
+	if contentType == "" {
+		return supported[0], nil
+	}
+	if len(contentType) <= maxContentType {
+		if parsed, _, err := mime.ParseMediaType(contentType); err == nil && slices.Contains(supported, parsed) {
+			return parsed, nil
+		}
+	}
+	return "", unsupported(supported)
+}
+
+func unsupported(types []string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(types, ", "),
+	}}
 }

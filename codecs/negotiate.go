@@ -2,10 +2,10 @@ package codecs
 
 import (
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -28,13 +28,10 @@ func (f Form) IsPartialList() bool { return f.As.Kind == "PartialObjectMetadataL
 
 // StreamType returns the Content-Type of a watch in this form.
 func (f Form) StreamType() string {
-	switch f.Type {
-	case JSON:
+	if f.Type == JSON {
 		return JSON
-	case CBOR:
-		return CBORSeq
 	}
-	return f.Type + ";stream=watch"
+	return f.streamName()
 }
 
 // Offer are the forms of an endpoint's answers.
@@ -209,50 +206,6 @@ func Acceptable(r *http.Request, produces []string) error {
 	return routeError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "406: Not Acceptable"+list)
 }
 
-// Consumable checks the Content-Type of a request on a route with a list of accepted types (patches of
-// built-in resources), before any other check.
-func Consumable(r *http.Request, consumes []string) error {
-	contentType := r.Header.Get("Content-Type")
-	if contentType != "" && matchesAny(contentType, consumes, false) {
-		return nil
-	}
-	if r.ContentLength > 0 {
-		return routeError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type")
-	}
-	// Without a body the type is not to blame: nothing is left that could answer.
-	if r.Header.Get("Content-Length") != "" {
-		return routeError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "406: Not Acceptable\n\nAvailable representations: ")
-	}
-	return routeError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type\n\nAvailable representations: ")
-}
-
-// PatchType reads the Content-Type of a patch, or gives a 415.
-func PatchType(contentType string, supported []string) (string, error) {
-	if i := strings.IndexByte(contentType, ';'); i > 0 {
-		contentType = contentType[:i]
-	}
-	if slices.Contains(supported, contentType) {
-		return contentType, nil
-	}
-	return "", unsupported(supported)
-}
-
-// maxContentType bounds the bytes of a Content-Type, whose parameters would take more memory than its text.
-const maxContentType = 4 << 10
-
-// BodyType reads the Content-Type of a body, JSON where there is none, or gives a 415.
-func BodyType(contentType string, supported []string) (string, error) {
-	if contentType == "" {
-		return supported[0], nil
-	}
-	if len(contentType) <= maxContentType {
-		if parsed, _, err := mime.ParseMediaType(contentType); err == nil && slices.Contains(supported, parsed) {
-			return parsed, nil
-		}
-	}
-	return "", unsupported(supported)
-}
-
 // matchesAny reports whether a header names one of the types. It ignores parameters.
 func matchesAny(header string, types []string, wildcard bool) bool {
 	for part := range strings.SplitSeq(header, ",") {
@@ -297,13 +250,6 @@ func GoType(gvk schema.GroupVersionKind, custom, list bool) string {
 	return "*" + internalPackage(gvk.Group) + "." + gvk.Kind + suffix
 }
 
-func unsupported(types []string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(types, ", "),
-	}}
-}
-
 func routeError(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
@@ -318,4 +264,93 @@ func internalPackage(group string) string {
 	}
 	first, _, _ := strings.Cut(group, ".")
 	return first
+}
+
+// clause is one entry of an Accept header.
+type clause struct {
+	main, sub string
+	q         float64
+	params    []param
+}
+
+type param struct{ name, value string }
+
+// maxClauses limits the clauses of an Accept header that are read. Browsers send ten; a header may have a million, for which memory
+// would be needed.
+const maxClauses = 256
+
+// parseAccept splits an Accept header into clauses, best first. Malformed clauses
+// and parameters are left out. Nothing is unquoted and q=0 does not exclude: this
+// is the reading of stock servers, and clients have grown around it.
+func parseAccept(header string) []clause {
+	clauses := make([]clause, 0, min(1+strings.Count(header, ","), maxClauses))
+	for read := 0; header != "" && read < maxClauses; read++ {
+		var part string
+		part, header, _ = strings.Cut(header, ",")
+		if c, ok := parseClause(strings.Trim(part, " ")); ok {
+			clauses = append(clauses, c)
+		}
+	}
+	// The comparison is no proper order where weights and wildcards disagree; the
+	// algorithm is then part of the result.
+	sort.Slice(clauses, func(i, j int) bool {
+		a, b := &clauses[i], &clauses[j]
+		return a.q > b.q || a.main != "*" && b.main == "*" || a.sub != "*" && b.sub == "*"
+	})
+	return clauses
+}
+
+func parseClause(part string) (clause, bool) {
+	c := clause{q: 1}
+	name, rest, _ := strings.Cut(part, ";")
+	main, sub, _ := strings.Cut(name, "/")
+	c.main = strings.Trim(main, " ")
+	switch {
+	case sub == "" && c.main == "*":
+		c.sub = "*"
+	case sub == "":
+		return c, false
+	default:
+		// A slash at the very end is forgiven.
+		first, more, _ := strings.Cut(sub, "/")
+		if more != "" {
+			return c, false
+		}
+		c.sub = strings.Trim(first, " ")
+	}
+	for rest != "" {
+		var p string
+		p, rest, _ = strings.Cut(rest, ";")
+		name, value, _ := strings.Cut(p, "=")
+		if value == "" {
+			continue
+		}
+		value, more, _ := strings.Cut(value, "=")
+		if more != "" {
+			continue
+		}
+		if name = strings.Trim(name, " "); name == "q" {
+			c.q, _ = strconv.ParseFloat(value, 32)
+			continue
+		}
+		c.set(name, strings.Trim(value, " "))
+	}
+	return c, true
+}
+
+// maxParams limits the parameters of a clause that are read. Clients send three or four; a header may have a hundred
+// thousand.
+const maxParams = 64
+
+// set keeps the last value of a repeated parameter.
+func (c *clause) set(name, value string) {
+	for i := range c.params {
+		if c.params[i].name == name {
+			c.params[i].value = value
+			return
+		}
+	}
+	if len(c.params) < maxParams {
+		c.params = append(c.params, param{name, value})
+	}
 }

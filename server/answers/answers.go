@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/forms"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
@@ -94,6 +96,15 @@ func (q *Request) User() string {
 	return q.Scope.User.Name
 }
 
+// Written answers with the result of a write: the object that it stored or, in a dry run, would have stored; or without one the
+// object that an update deleted by removing its last finalizer.
+func (a *Answers) Written(q *Request, as codecs.Form, code int, stored *cache.Item, ended kinds.Object) error {
+	if stored == nil {
+		return a.Ended(q, as, code, ended)
+	}
+	return a.Item(q, as, code, stored)
+}
+
 // Item answers with a stored object.
 func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) error {
 	if err := a.ReserveMemory(q, as, it); err != nil {
@@ -170,12 +181,7 @@ func (a *Answers) now() time.Time {
 	return a.Clock()
 }
 
-func (a *Answers) log() *slog.Logger {
-	if a.Log == nil {
-		return slog.Default()
-	}
-	return a.Log
-}
+func (a *Answers) log() *slog.Logger { return cmp.Or(a.Log, slog.Default()) }
 
 // virtual reports whether the objects of a request are never stored, and so have no columns: reviews,
 // bindings, tokens.
@@ -198,12 +204,14 @@ func (a *Answers) offer(q *Request) codecs.Offer {
 	return o
 }
 
-// BodyTypes returns the media types of bodies with an object.
-func (a *Answers) BodyTypes(q *Request) []string {
+// BodyCodec returns the codec of the Content-Type of a body with an object.
+func (a *Answers) BodyCodec(q *Request) (codecs.Codec, error) {
+	types := a.Forms.Types()
 	if !q.Resource.Protobuf(q.Sub) {
-		return a.Forms.CustomTypes()
+		types = a.Forms.CustomTypes()
 	}
-	return a.Forms.Types()
+	mediaType, err := codecs.BodyType(q.R.Header.Get("Content-Type"), types)
+	return a.Forms.Codec(mediaType), err
 }
 
 // Negotiate finds the form of the answer to a request.
@@ -330,7 +338,12 @@ func (v *View) EventParts(eventType string, it *cache.Item) (before, object, beh
 }
 
 // Error returns the frame that ends a failed watch.
-func (v *View) Error(st *metav1.Status) ([]byte, error) { return v.form.Error(nil, st) }
+func (v *View) Error(st *metav1.Status) ([]byte, error) {
+	return codecs.AppendError(nil, v.answers.Forms.Streamer(v.as.Type), st)
+}
+
+// codec returns the codec of objects as JSON.
+func (v *View) codec() jsoncodec.Codec { return v.answers.Forms.JSON }
 
 // json returns an item as JSON in the served version. The bytes are shared.
 func (v *View) json(it *cache.Item) ([]byte, error) {

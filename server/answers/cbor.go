@@ -1,10 +1,8 @@
 package answers
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/cbor"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/objects"
@@ -106,9 +104,4 @@ func (f cborForm) Event(dst []byte, eventType string, it *cache.Item, _ bool) ([
 	}
 	apiVersion, kind := f.typeMeta()
 	return f.codec().AppendEvent(dst, eventType, apiVersion, kind, raw), nil
-}
-
-// Error implements Form.
-func (f cborForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
-	return codecs.AppendError(dst, f.codec(), st)
 }

@@ -1,19 +1,20 @@
 // Package answers writes objects to clients: items, lists, tables, metadata and
 // watch events, in every wire form.
 //
-// A request negotiates a form (negotiate.go). A View is how it sees items in that form, a
+// A request negotiates a form. A View is how it sees items in that form, a
 // Form makes the bytes, and Answers writes them:
 //
-//	Item, Page        answers.go    stored objects: one, or a list of them
+//	Item, Page        answers.go    stored objects: one, or a list of them; Written: the result of a write
 //	Object, Ended     unstored.go   objects that are not stored: reviews, tokens, what an update removed
 //	Scale             scale.go      the scale of an object, which has columns of its own
+//	Generated         generated.go  objects with columns that were made for the request
 //	Fail              answers.go    errors, by package status
 //	      |
 //	      v
-//	View              view.go       Event and Error for watches; Bookmark in bookmark.go
+//	View              answers.go    Event and Error for watches; Bookmark in bookmark.go
 //	      |
 //	      v
-//	Form              form.go       Object, ListHead, Item, ListTail, Event, Error
+//	Form              form.go       Object, ListHead, Item, ListTail, Event
 //	  jsonForm        json.go         whole objects, as they are stored where that will do
 //	  metadataForm    metadata.go     PartialObjectMetadata; also what the other forms have of it
 //	  tableForm       table.go        Table: rows of cells, kept with the items

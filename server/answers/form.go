@@ -1,8 +1,6 @@
 package answers
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/objects"
@@ -30,8 +28,6 @@ type Form interface {
 
 	// Event appends a whole frame of a watch. first means that the watch has sent none yet.
 	Event(dst []byte, eventType string, it *cache.Item, first bool) ([]byte, error)
-	// Error appends the frame that ends a failed watch.
-	Error(dst []byte, st *metav1.Status) ([]byte, error)
 }
 
 // formOf returns the form that a view has negotiated.

@@ -15,11 +15,14 @@ import (
 func (a *Answers) Generated(q *Request, as codecs.Form, code int, rows []kinds.Object, whole runtime.Object) error {
 	switch {
 	case as.IsTable():
-		include, err := table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
-		if err != nil {
-			return err
+		t := &metav1.Table{ColumnDefinitions: columnsOf(q.Resource), Rows: make([]metav1.TableRow, len(rows))}
+		if l, err := meta.ListAccessor(whole); err == nil {
+			t.ResourceVersion, t.Continue = l.GetResourceVersion(), l.GetContinue()
 		}
-		return a.encode(q, as, code, a.madeTable(q, as, include, rows, whole))
+		for i, obj := range rows {
+			t.Rows[i].Cells = q.Resource.Columns.Cells(obj, a.now())
+		}
+		return a.table(q, as, code, t, rows...)
 	case as.IsPartialList() && meta.IsListType(whole):
 		out := &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 0, len(rows))}
 		out.SetGroupVersionKind(as.As)
@@ -34,27 +37,26 @@ func (a *Answers) Generated(q *Request, as codecs.Form, code int, rows []kinds.O
 	return a.Object(q, as, code, whole)
 }
 
-func (a *Answers) madeTable(q *Request, as codecs.Form, include table.Include, rows []kinds.Object, whole runtime.Object) *metav1.Table {
-	out := &metav1.Table{ColumnDefinitions: columnsOf(q.Resource), Rows: make([]metav1.TableRow, 0, len(rows))}
-	out.SetGroupVersionKind(as.As)
-	if l, err := meta.ListAccessor(whole); err == nil {
-		out.ResourceVersion, out.Continue = l.GetResourceVersion(), l.GetContinue()
+// table answers with a table of objects, whose rows get the part of their object that the request wants.
+func (a *Answers) table(q *Request, as codecs.Form, code int, t *metav1.Table, objs ...kinds.Object) error {
+	include, err := table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
+	if err != nil {
+		return err
 	}
-	for _, obj := range rows {
-		row := metav1.TableRow{Cells: q.Resource.Columns.Cells(obj, a.now())}
+	for i, obj := range objs {
 		switch include {
 		case table.Metadata:
-			row.Object.Object = madePartial(as, obj)
+			t.Rows[i].Object.Object = madePartial(as, obj)
 		case table.Object:
-			row.Object.Object = obj
+			t.Rows[i].Object.Object = obj
 		}
-		out.Rows = append(out.Rows, row)
 	}
-	return out
+	t.SetGroupVersionKind(as.As)
+	return a.encode(q, as, code, t)
 }
 
 // madePartial returns the metadata of an object.
-func madePartial(as codecs.Form, obj kinds.Object) *metav1.PartialObjectMetadata {
+func madePartial(as codecs.Form, obj metav1.Object) *metav1.PartialObjectMetadata {
 	out := meta.AsPartialObjectMetadata(obj)
 	out.SetGroupVersionKind(as.As.GroupVersion().WithKind("PartialObjectMetadata"))
 	return out

@@ -3,18 +3,12 @@ package answers
 import (
 	"bytes"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/objects"
 )
 
 // jsonForm encodes whole objects as JSON. Bodies end with a newline, which the writer of pretty JSON drops.
 type jsonForm struct{ *View }
-
-func (f jsonForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
 
 // Object implements Form.
 func (f jsonForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
@@ -140,11 +134,6 @@ func (f jsonForm) Event(dst []byte, eventType string, it *cache.Item, _ bool) ([
 		return dst, err
 	}
 	return f.codec().AppendEvent(dst, eventType, "", "", data), nil
-}
-
-// Error implements Form.
-func (f jsonForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
-	return codecs.AppendError(dst, f.codec(), st)
 }
 
 // trimLine returns a JSON body without the newline at its end.

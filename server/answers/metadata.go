@@ -24,8 +24,6 @@ func (v *View) metadataTypeMeta(suffix string) (apiVersion, kind string) {
 // metadataForm encodes the metadata of objects as JSON.
 type metadataForm struct{ *View }
 
-func (f metadataForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
-
 // Object implements Form.
 func (f metadataForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 	dst, err := f.appendMetadata(dst, it)
@@ -109,11 +107,6 @@ func (f metadataForm) Event(dst []byte, eventType string, it *cache.Item, _ bool
 	}
 	*buf = data
 	return f.codec().AppendEvent(dst, eventType, "", "", data), nil
-}
-
-// Error implements Form.
-func (f metadataForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
-	return codecs.AppendError(dst, f.codec(), st)
 }
 
 // metadataMessage encodes the metadata of an item as a Protobuf message, if it is not part of the object's

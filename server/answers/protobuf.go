@@ -3,10 +3,8 @@ package answers
 import (
 	"reflect"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/objects"
@@ -154,9 +152,4 @@ func (f *protobufForm) Event(dst []byte, eventType string, it *cache.Item, _ boo
 	return f.enveloped(it, func(apiVersion, kind string, raw []byte) []byte {
 		return f.codec().AppendEvent(dst, eventType, apiVersion, kind, raw)
 	})
-}
-
-// Error implements Form.
-func (f *protobufForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
-	return codecs.AppendError(dst, f.codec(), st)
 }

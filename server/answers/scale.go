@@ -3,10 +3,8 @@ package answers
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 )
 
@@ -29,47 +27,21 @@ var customScaleColumns = []metav1.TableColumnDefinition{
 func (a *Answers) Scale(q *Request, as codecs.Form, code int, s *autoscalingv1.Scale) error {
 	switch {
 	case as.IsTable():
-		t, err := a.scaleTable(q, as, s)
-		if err != nil {
-			return err
+		t := &metav1.Table{ColumnDefinitions: scaleColumns, Rows: []metav1.TableRow{{Cells: []any{
+			s.Name, int64(s.Spec.Replicas), int64(s.Status.Replicas), columns.Since(s.CreationTimestamp, a.now()),
+		}}}}
+		if !q.Resource.HasGoType() {
+			t.ColumnDefinitions = customScaleColumns
 		}
-		return a.encode(q, as, code, t)
+		t.ResourceVersion = s.ResourceVersion
+		return a.table(q, as, code, t, s)
 	case as.IsPartialList():
 		if q.Resource.HasGoType() {
 			return codecs.NotAcceptableTransform(as.As, false, "*autoscaling.Scale")
 		}
 		return codecs.NotAcceptableTransform(as.As, false, "*v1.Scale")
 	case as.IsPartial():
-		return a.encode(q, as, code, scaleMetadata(as, s))
+		return a.encode(q, as, code, madePartial(as, s))
 	}
 	return a.encode(q, as, code, s)
-}
-
-func scaleMetadata(as codecs.Form, s *autoscalingv1.Scale) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{ObjectMeta: s.ObjectMeta}
-	m.SetGroupVersionKind(as.As.GroupVersion().WithKind("PartialObjectMetadata"))
-	return m
-}
-
-func (a *Answers) scaleTable(q *Request, as codecs.Form, s *autoscalingv1.Scale) (*metav1.Table, error) {
-	include, err := table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
-	if err != nil {
-		return nil, err
-	}
-	row := metav1.TableRow{Cells: []any{
-		s.Name, int64(s.Spec.Replicas), int64(s.Status.Replicas), columns.Since(s.CreationTimestamp, a.now()),
-	}}
-	switch include {
-	case table.Metadata:
-		row.Object = runtime.RawExtension{Object: scaleMetadata(as, s)}
-	case table.Object:
-		row.Object = runtime.RawExtension{Object: s}
-	}
-	t := &metav1.Table{ColumnDefinitions: scaleColumns, Rows: []metav1.TableRow{row}}
-	if !q.Resource.HasGoType() {
-		t.ColumnDefinitions = customScaleColumns
-	}
-	t.SetGroupVersionKind(as.As)
-	t.ResourceVersion = s.ResourceVersion
-	return t, nil
 }

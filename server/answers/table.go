@@ -8,8 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -47,8 +45,6 @@ func newTableForm(v *View) *tableForm {
 	}
 	return f
 }
-
-func (f *tableForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
 
 // row is the cached form of an item's row.
 type row struct {
@@ -225,9 +221,4 @@ func (f *tableForm) Event(dst []byte, eventType string, it *cache.Item, first bo
 	}
 	*buf = data
 	return f.codec().AppendEvent(dst, eventType, "", "", data), nil
-}
-
-// Error implements Form.
-func (f *tableForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
-	return codecs.AppendError(dst, f.codec(), st)
 }

@@ -54,9 +54,7 @@ func metadataOf(q *Request, as codecs.Form, obj runtime.Object) (runtime.Object,
 	if err != nil {
 		return nil, fmt.Errorf("showing the metadata of a %T: %w", obj, err)
 	}
-	out := meta.AsPartialObjectMetadata(m)
-	out.SetGroupVersionKind(as.As)
-	return out, nil
+	return madePartial(as, m), nil
 }
 
 // Ended answers with an object that an update has deleted by removing its last finalizer. obj is in the
@@ -72,7 +70,7 @@ func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) 
 	// Metadata is treated as for stored objects; see appendMetadata.
 	var metadata *metav1.PartialObjectMetadata
 	if q.Resource.HasGoType() && (as.IsTable() || as.IsPartial()) {
-		metadata = meta.AsPartialObjectMetadata(obj).DeepCopy()
+		metadata = madePartial(as, obj).DeepCopy()
 		delete(metadata.Annotations, q.Resource.Storage.FieldAnnotation)
 	}
 	out, err := q.Resource.ToServed(obj)
@@ -81,12 +79,11 @@ func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) 
 	}
 	switch {
 	case as.IsPartial() && metadata != nil:
-		metadata.SetGroupVersionKind(as.As)
 		return a.encode(q, as, code, metadata)
 	case !as.IsTable():
 		return a.Object(q, as, code, out)
 	case metadata == nil:
-		metadata = meta.AsPartialObjectMetadata(out)
+		metadata = madePartial(as, out)
 	}
 	include, err := table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
 	if err != nil {
@@ -94,7 +91,6 @@ func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) 
 	}
 	switch include {
 	case table.Metadata:
-		metadata.SetGroupVersionKind(as.As.GroupVersion().WithKind("PartialObjectMetadata"))
 		row.Object.Object = metadata
 	case table.Object:
 		if row.Object.Raw, err = a.Forms.JSON.Append(nil, out); err != nil {

@@ -3,8 +3,6 @@ package answers
 import (
 	"errors"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/objects"
@@ -81,6 +79,3 @@ var errNoFrames = errors.New("no frames of YAML")
 func (f *yamlForm) Event(dst []byte, _ string, _ *cache.Item, _ bool) ([]byte, error) {
 	return dst, errNoFrames
 }
-
-// Error implements Form.
-func (f *yamlForm) Error(dst []byte, _ *metav1.Status) ([]byte, error) { return dst, errNoFrames }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -70,7 +72,7 @@ func (h *Handler) ReadPost(c *Call, gvk schema.GroupVersionKind, obj runtime.Obj
 
 // readCreate reads the parts of a POST, and reports errors in the order of a stock server.
 func (h *Handler) readCreate(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, fill ...func()) (*metav1.CreateOptions, error) {
-	from, err := h.bodyCodec(c)
+	from, err := h.Answers.BodyCodec(&c.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +97,8 @@ func (h *Handler) readUpdate(c *Call) (codecs.Codec, []byte, *metav1.UpdateOptio
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	from, err := h.bodyCodec(c)
+	from, err := h.Answers.BodyCodec(&c.Request)
 	return from, body, options, err
-}
-
-// bodyCodec returns the codec of the Content-Type of a body that holds an object.
-func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
-	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), h.Answers.BodyTypes(&c.Request))
-	return h.Answers.Forms.Codec(mediaType), err
 }
 
 func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness, fill ...func()) error {
@@ -157,4 +153,45 @@ func (h *Handler) Send(c *Call, code int, obj runtime.Object) error {
 		return err
 	}
 	return h.Answers.Object(&c.Request, form, code, obj)
+}
+
+// coercing is a codec that drops unknown fields from objects of a custom resource, and reports them.
+type coercing struct {
+	codecs.Codec
+	r *kinds.Resource
+}
+
+// coerced returns the codec for bodies of objects of r.
+func coerced(from codecs.Codec, r *kinds.Resource) codecs.Codec {
+	if r.HasGoType() {
+		return from
+	}
+	return coercing{from, r}
+}
+
+// Settle implements the interface of package apply for merge patches.
+func (c coercing) Settle(obj runtime.Object) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || !c.r.Settled(u) {
+		return false
+	}
+	unknown, err := c.r.Coerce(u)
+	return err == nil && len(unknown) == 0
+}
+
+// Decode implements codecs.Codec.
+func (c coercing) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+	problems, err := c.Codec.Decode(data, obj, s)
+	u, ok := obj.(*unstructured.Unstructured)
+	if err != nil || !ok || u.GetKind() == "" {
+		return problems, err
+	}
+	unknown, err := c.r.Coerce(u)
+	if err != nil || s == codecs.Ignore {
+		return problems, err
+	}
+	for _, path := range unknown {
+		problems = append(problems, fmt.Sprintf("unknown field %q", path))
+	}
+	return problems, nil
 }

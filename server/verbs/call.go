@@ -28,9 +28,6 @@ type Call struct {
 	held int64 // the call's room at the handler's gate, until Release
 }
 
-// form is the negotiated form of an answer.
-type form = codecs.Form
-
 // place returns the place of an object in the request's namespace, in the version of the request.
 func (c *Call) place(name string) objects.Place {
 	p := objects.Place{Resource: c.Resource, Name: name}

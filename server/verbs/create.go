@@ -30,14 +30,5 @@ func (h *Handler) create(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return h.answer(c, form, http.StatusCreated, out)
-}
-
-// answer sends the object that a write stored or, in a dry run, would have stored; or the object that an update deleted by
-// removing its last finalizer.
-func (h *Handler) answer(c *Call, form form, code int, out *writes.Outcome) error {
-	if out.Item != nil {
-		return h.Answers.Item(&c.Request, form, code, out.Item)
-	}
-	return h.Answers.Ended(&c.Request, form, code, out.Object)
+	return h.Answers.Written(&c.Request, form, http.StatusCreated, out.Item, out.Object)
 }

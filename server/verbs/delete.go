@@ -52,7 +52,7 @@ func (h *Handler) delete(c *Call) error {
 	if out.Gone && (out.Object == nil || !c.Resource.Storage.ReturnDeletedObject) {
 		return h.Answers.Object(&c.Request, form, code, deletedStatus(c, out))
 	}
-	return h.answer(c, form, code, out)
+	return h.Answers.Written(&c.Request, form, code, out.Item, out.Object)
 }
 
 // deletedStatus returns the answer for kinds that do not return the deleted object.

@@ -3,7 +3,7 @@
 //	handler.go       the handler and its parts
 //	route.go         from a path and a method to a resource and a verb
 //	call.go          a request after routing, and its write
-//	body.go          bodies: read, weighed, decoded; coerce.go for custom resources
+//	body.go          bodies: read, weighed, decoded
 //	options.go       the parameters of writes
 //	get.go list.go (with the parameters that watches share) watch.go create.go update.go patch.go delete.go deletecollection.go scale.go
 //

@@ -31,14 +31,14 @@ func (h *Handler) patch(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return h.answer(c, p.form, updateCode(out), out)
+	return h.Answers.Written(&c.Request, p.form, updateCode(out), out.Item, out.Object)
 }
 
 // patching is the parts of a PATCH request.
 type patching struct {
 	contentType string // codecs.PatchJSON ...
 	options     *metav1.PatchOptions
-	form        form // of the answer
+	form        codecs.Form // of the answer
 	body        []byte
 }
 

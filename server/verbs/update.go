@@ -31,7 +31,7 @@ func (h *Handler) update(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return h.answer(c, form, updateCode(out), out)
+	return h.Answers.Written(&c.Request, form, updateCode(out), out.Item, out.Object)
 }
 
 // updateCode returns the status code of an update, which may have created the object.
