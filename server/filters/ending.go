@@ -25,7 +25,7 @@ func EndWith(end context.Context, grace time.Duration) Filter {
 			}
 			r, one := e.begin(r)
 			scope.End = one.stop
-			defer one.returned(scope)
+			defer scope.OnEnd(one.free)
 			next.ServeHTTP(w, r)
 		})
 	}
@@ -86,15 +86,7 @@ func (o *ending) endSoon() {
 	o.stop()
 }
 
-// returned frees the context after the handler has returned, or at the end of the request if that outlives it.
-func (o *ending) returned(s *request.Scope) {
-	if s.IsDetached() {
-		s.AtEnd(o.free)
-		return
-	}
-	o.free()
-}
-
+// free frees the context at the end of the request.
 func (o *ending) free() {
 	o.of.mu.Lock()
 	delete(o.of.open, o)

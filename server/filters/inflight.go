@@ -98,7 +98,7 @@ func (f *InFlight) Filter(next http.Handler) http.Handler {
 			return
 		}
 		if open := f.acquireLongRunning(w, r); open != nil {
-			defer open.returned()
+			defer open.scope.OnEnd(open.release)
 			next.ServeHTTP(w, r)
 		}
 	})
@@ -282,15 +282,7 @@ type openRequest struct {
 	scope   *request.Scope
 }
 
-// returned releases a request after its handler has returned, or at its end if it outlives the handler.
-func (o *openRequest) returned() {
-	if o.scope.IsDetached() {
-		o.scope.AtEnd(o.release)
-		return
-	}
-	o.release()
-}
-
+// release releases the request at its end.
 func (o *openRequest) release() {
 	o.scope.Begun()
 	o.counted.release()

@@ -60,21 +60,13 @@ func (v *Revoked) Filter(next http.Handler) http.Handler {
 			v.mu.Lock()
 			v.open[s] = struct{}{}
 			v.mu.Unlock()
-			defer v.returned(s)
+			defer s.OnEnd(func() { v.forget(s) })
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// returned forgets a request after its handler has returned, or at its end if it outlives the handler.
-func (v *Revoked) returned(s *request.Scope) {
-	if s.IsDetached() {
-		s.AtEnd(func() { v.forget(s) })
-		return
-	}
-	v.forget(s)
-}
-
+// forget forgets a request at its end.
 func (v *Revoked) forget(s *request.Scope) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

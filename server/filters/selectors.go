@@ -99,7 +99,7 @@ func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.Respo
 		l.fail(w, r, apierrors.NewTooManyRequests("too many lists, watches and connections with long selectors, paths or headers at once", 1))
 		return
 	}
-	defer l.returned(s, name, master, size)
+	defer s.OnEnd(func() { l.give(name, master, size) }) // a request keeps its selectors
 	if long {
 		if err := l.read(r.Context(), name, s.Info); err != nil {
 			l.fail(w, r, err)
@@ -121,15 +121,6 @@ func (l *Selectors) take(name string, master bool, size int) bool {
 		l.held += size
 	}
 	return true
-}
-
-// returned calls give after the handler has returned, or at the end of the request if that outlives it: it keeps its selectors.
-func (l *Selectors) returned(s *request.Scope, name string, master bool, size int) {
-	if s.IsDetached() {
-		s.AtEnd(func() { l.give(name, master, size) })
-		return
-	}
-	l.give(name, master, size)
 }
 
 func (l *Selectors) give(name string, master bool, size int) {

@@ -28,7 +28,8 @@ func Trace(t *tracing.Tracer) Filter {
 func traced(t *tracing.Tracer, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	ctx, span := t.Request(r, spanName(r.Method, s.Info))
-	defer endTrace(s, span, recorderOf(w))
+	rec := recorderOf(w)
+	defer s.OnEnd(func() { endSpan(span, rec) })
 	span.Text("http.method", r.Method)
 	span.Text("http.scheme", "https")
 	span.Text("http.target", r.URL.EscapedPath()) // not the query, which may hold commands for containers
@@ -38,14 +39,6 @@ func traced(t *tracing.Tracer, next http.Handler, w http.ResponseWriter, r *http
 		span.Text("net.sock.peer.addr", host)
 	}
 	next.ServeHTTP(w, r.WithContext(ctx))
-}
-
-func endTrace(s *request.Scope, span tracing.Span, rec *Recorder) {
-	if s.IsDetached() {
-		s.AtEnd(func() { endSpan(span, rec) })
-		return
-	}
-	endSpan(span, rec)
 }
 
 func endSpan(span tracing.Span, rec *Recorder) {

@@ -32,6 +32,16 @@ func (s *Scope) IsDetached() bool { return s.detached != nil }
 // further inside. It may panic, which the filters around it see.
 func (s *Scope) AtEnd(end func()) { s.detached.ends = append(s.detached.ends, end) }
 
+// OnEnd calls a function at the end of the answer: now, or as one of AtEnd if the answer is detached. It is deferred around the next
+// handler.
+func (s *Scope) OnEnd(end func()) {
+	if s.IsDetached() {
+		s.AtEnd(end)
+		return
+	}
+	end()
+}
+
 // Returned is called when all filters have returned.
 func (s *Scope) Returned(panicked any) {
 	begin := s.detached.begin

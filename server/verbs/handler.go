@@ -73,7 +73,7 @@ func (h *Handler) serve(c *Call) error {
 	if !span.On() {
 		return h.perform(c, verb)
 	}
-	defer endSpan(c.Scope, span)
+	defer c.Scope.OnEnd(span.End)
 	span.Text("resource", c.Resource.GroupResource().String())
 	if c.Sub != nil {
 		span.Text("subresource", c.Sub.Name)
@@ -84,15 +84,6 @@ func (h *Handler) serve(c *Call) error {
 		span.Fail()
 	}
 	return err
-}
-
-// endSpan ends the span of a verb, at the end of the answer if that outlives the handler.
-func endSpan(s *request.Scope, span tracing.Span) {
-	if s.IsDetached() {
-		s.AtEnd(span.End)
-		return
-	}
-	span.End()
 }
 
 // spanNames are the names of the spans of verbs.
