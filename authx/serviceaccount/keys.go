@@ -92,7 +92,7 @@ func LoadPrivate(path string) (crypto.Signer, error) {
 		return nil, err
 	}
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		if key := private(block); key != nil {
+		if key := ParsePrivateKey(block.Bytes); key != nil {
 			return key, nil
 		}
 	}
@@ -124,14 +124,15 @@ func LoadPublic(path string) ([]Key, error) {
 	return keys, nil
 }
 
-func private(block *pem.Block) crypto.Signer {
-	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+// ParsePrivateKey reads a private key in any of its forms; nil: it is none that signs.
+func ParsePrivateKey(der []byte) crypto.Signer {
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
 		return key
 	}
-	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
 		return key
 	}
-	if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+	if key, err := x509.ParsePKCS8PrivateKey(der); err == nil {
 		signer, _ := key.(crypto.Signer)
 		return signer
 	}
@@ -139,7 +140,7 @@ func private(block *pem.Block) crypto.Signer {
 }
 
 func public(block *pem.Block) crypto.PublicKey {
-	if key := private(block); key != nil {
+	if key := ParsePrivateKey(block.Bytes); key != nil {
 		return key.Public()
 	}
 	if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {

@@ -15,6 +15,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/rowlock/rowlock/authx/serviceaccount"
 )
 
 const (
@@ -157,21 +159,10 @@ func parseKey(data []byte) (crypto.Signer, error) {
 	if block == nil {
 		return nil, errors.New("no PEM private key")
 	}
-	if k, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-		return k, nil
+	if key := serviceaccount.ParsePrivateKey(block.Bytes); key != nil {
+		return key, nil
 	}
-	if k, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return k, nil
-	}
-	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, errors.New("not an EC, RSA or PKCS#8 private key")
-	}
-	signer, ok := k.(crypto.Signer)
-	if !ok {
-		return nil, errors.New("the private key cannot sign")
-	}
-	return signer, nil
+	return nil, errors.New("not an EC, RSA or PKCS#8 private key that signs")
 }
 
 // covers reports whether a serving certificate still names all hosts.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rowlock/rowlock/authx/serviceaccount"
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
@@ -179,13 +180,7 @@ func isPrivateKey(text []byte) bool {
 		if block == nil {
 			return false
 		}
-		if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-			return true
-		}
-		if _, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-			return true
-		}
-		if _, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+		if serviceaccount.ParsePrivateKey(block.Bytes) != nil {
 			return true
 		}
 		text = rest
