@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +41,12 @@ func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// compareEntries orders entries as the library does.
-func compareEntries(a, b metav1.ManagedFieldsEntry) int {
+// sortEntries sorts entries as the library does. The generic sort of such large structs would take 20 KB of the binary.
+func sortEntries(entries []metav1.ManagedFieldsEntry) {
+	sort.Slice(entries, func(i, j int) bool { return compareEntries(&entries[i], &entries[j]) < 0 })
+}
+
+func compareEntries(a, b *metav1.ManagedFieldsEntry) int {
 	return cmp.Or(
 		cmp.Compare(a.Operation, b.Operation),
 		cmp.Compare(seconds(a.Time), seconds(b.Time)),
@@ -85,7 +90,7 @@ func stamp(before, after []metav1.ManagedFieldsEntry, now time.Time) {
 			e.Time = timestamp(now)
 		}
 	}
-	slices.SortFunc(after, compareEntries)
+	sortEntries(after)
 }
 
 func timestamp(now time.Time) *metav1.Time {

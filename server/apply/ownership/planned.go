@@ -3,7 +3,6 @@ package ownership
 import (
 	"bytes"
 	"reflect"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -111,7 +110,7 @@ func (w *write) record(changes fieldset.Set, memory *fieldset.Memory) ([]metav1.
 	if countUpdaters(out) > maxUpdaters {
 		return nil, fieldset.ErrUnsupported
 	}
-	slices.SortFunc(out, compareEntries)
+	sortEntries(out)
 	if len(out) == 0 {
 		out = nil
 	}

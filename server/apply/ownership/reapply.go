@@ -65,7 +65,7 @@ func (p *planned) reapply(a application) (kinds.Object, error) {
 	}
 	after := merged.GetManagedFields()
 	after[own].Time = timestamp(a.now)
-	slices.SortFunc(after, compareEntries)
+	sortEntries(after)
 	return merged, nil
 }
 

@@ -3,11 +3,11 @@
 package shard
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"slices"
+	"sort"
 	"strconv"
 
 	apisharding "k8s.io/apimachinery/pkg/sharding"
@@ -69,7 +69,7 @@ func spanOf(r apisharding.ShardRangeRequirement) (of span, err error) {
 
 // merge sorts the spans and joins those that overlap or touch, so that a search takes the logarithm of their number.
 func (s *Selector) merge() {
-	slices.SortFunc(s.spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	sort.Slice(s.spans, func(i, j int) bool { return s.spans[i].first < s.spans[j].first })
 	out := s.spans[:1]
 	for _, next := range s.spans[1:] {
 		if end := &out[len(out)-1]; end.last == 1<<64-1 || next.first <= end.last+1 {
