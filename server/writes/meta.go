@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -128,9 +129,12 @@ func equalExceptTime(x, y metav1.ManagedFieldsEntry) bool {
 
 // byManager returns entries in an order that does not depend on their times.
 func byManager(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	return slices.SortedFunc(slices.Values(entries), func(x, y metav1.ManagedFieldsEntry) int {
-		return cmp.Or(cmp.Compare(x.Manager, y.Manager), cmp.Compare(x.Operation, y.Operation), cmp.Compare(x.APIVersion, y.APIVersion), cmp.Compare(x.Subresource, y.Subresource))
+	sorted := slices.Clone(entries)
+	sort.Slice(sorted, func(i, j int) bool { // the generic sort of such large structs would take 16 KB of the binary
+		x, y := &sorted[i], &sorted[j]
+		return cmp.Or(cmp.Compare(x.Manager, y.Manager), cmp.Compare(x.Operation, y.Operation), cmp.Compare(x.APIVersion, y.APIVersion), cmp.Compare(x.Subresource, y.Subresource)) < 0
 	})
+	return sorted
 }
 
 // emptied reports whether an update removes the last reason for which a terminating object remains.
