@@ -60,16 +60,10 @@ var measures = map[string]measure{
 	// A URL is taken apart again each time.
 	"getQuery": parsed, "getEscapedPath": parsed,
 
-	// Each check with a selector parses it.
-	"fieldSelector": selector, "labelSelector": selector,
-
 	// Names of time zones are looked up in files.
 	"getFullYear": zoned, "getMonth": zoned, "getDate": zoned, "getDayOfMonth": zoned, "getDayOfWeek": zoned, "getDayOfYear": zoned,
 	"getHours": zoned, "getMinutes": zoned, "getSeconds": zoned, "getMilliseconds": zoned,
 }
-
-// gated are functions that the library declares only if its gate AuthorizeWithSelectors is on.
-var gated = map[string]bool{"fieldSelector": true, "labelSelector": true}
 
 // text returns an argument that is one.
 func text(args []ref.Val, i int) (string, bool) {
@@ -314,15 +308,6 @@ func quantity(m *Meter, args []ref.Val) ref.Val {
 		}
 		m.Spend(size / 10)
 	}
-	return nil
-}
-
-// selectorSteps is the cost of a byte of a selector: a term of two bytes becomes about a hundred.
-const selectorSteps = 32
-
-func selector(m *Meter, args []ref.Val) ref.Val {
-	s, _ := text(args, 1)
-	m.spendProduct(len(s), selectorSteps)
 	return nil
 }
 

@@ -20,9 +20,6 @@ func Extend(set *environment.EnvSet) (*environment.EnvSet, error) {
 	declared := set.StoredExpressionsEnv().Functions()
 	for name := range measures {
 		f := declared[name]
-		if f == nil && gated[name] {
-			continue
-		}
 		if f == nil {
 			return nil, fmt.Errorf("there is no function %q to be measured", name)
 		}

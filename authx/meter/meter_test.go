@@ -91,8 +91,6 @@ func TestOutliers(t *testing.T) {
 		"v.map(x, x.split('')).size() == 1":                                   many(long, 7),
 		"v.map(x, x.replace('a', 'b')).size() == 1":                           many(long, 7),
 		"v.map(x, strings.quote(x)).size() == 1":                              many(long, 7),
-		"dyn(1).labelSelector(v) == dyn(1)":                                   strings.Repeat("a,", 50_000),
-		"dyn(1).fieldSelector(v) == dyn(1)":                                   strings.Repeat("a=b,", 25_000),
 		"v.map(x, {'a': 1}[?x]).size() == 1":                                  many(long, 500),
 		"v.map(x, {x: 1}.size()).size() == 1":                                 many(long, 500),
 		"v.all(x, v.exists(y, true))":                                         numbered(10_000),
