@@ -83,7 +83,7 @@ func (d *Documents) builderWith(of *state, types *builtIn, defs definitions) *do
 // commonDefinitions returns the definitions of built-in types that documents of custom kinds refer to, directly or
 // indirectly.
 var commonDefinitions = []string{
-	metaName("APIResourceList"), metaName("DeleteOptions"), metaName("ListMeta"), metaName("ObjectMeta"), metaName("Patch"), metaName("Status"),
+	metaName("DeleteOptions"), metaName("ListMeta"), metaName("ObjectMeta"), metaName("Patch"), metaName("Status"),
 	"io.k8s.api.autoscaling.v1.Scale",
 }
 
@@ -166,20 +166,27 @@ func (b *documentBuilder) paths(key string) ([]pathItem, []*kinds.Resource) {
 			b.addCustom(r)
 		}
 	}
-	tag := lowerFirst(groupTag(of[0].Group)) + "_" + of[0].Version
-	out := []pathItem{rootPath("/"+key+"/", metaName("APIResourceList"), "get available resources", "get"+groupTag(of[0].Group)+upperFirst(of[0].Version)+"APIResources", tag)}
-	out[0].operations[0].produces = b.types.plain
+	var out []pathItem
+	if !byDefinition(of[0]) {
+		tag := lowerFirst(groupTag(of[0].Group)) + "_" + of[0].Version
+		out = append(out, rootPath("/"+key+"/", metaName("APIResourceList"), "get available resources", "get"+groupTag(of[0].Group)+upperFirst(of[0].Version)+"APIResources", tag))
+		out[0].operations[0].produces = b.types.plain
+	}
 	for _, r := range of {
 		out = append(out, resourcePaths(b.names, b.types, r)...)
 	}
 	return out, of
 }
 
+// byDefinition reports whether a resource comes from a CustomResourceDefinition. A stock server describes the operations on
+// such resources, but not the discovery of their groups and versions.
+func byDefinition(r *kinds.Resource) bool { return r.Schema != nil && !r.Reserved }
+
 // roots returns the documents about everything but resources.
 func (b *documentBuilder) roots() map[string]pathItem {
 	out := fixedRoots()
 	for _, r := range b.resources {
-		if _, made := out["apis/"+r.Group]; r.Group != "" && !made {
+		if _, made := out["apis/"+r.Group]; r.Group != "" && !made && !byDefinition(r) {
 			out["apis/"+r.Group] = rootPath("/apis/"+r.Group+"/", metaName("APIGroup"), "get information of a group", "get"+groupTag(r.Group)+"APIGroup", lowerFirst(groupTag(r.Group)))
 		}
 	}
@@ -298,11 +305,14 @@ func (b *documentBuilder) text3(key string) ([]byte, []*kinds.Resource, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	components := tree{"securitySchemes": tree{"BearerToken": bearer()}}
+	info, components := b.info(), tree{"securitySchemes": tree{"BearerToken": bearer()}}
+	if len(of) > 0 && byDefinition(of[0]) {
+		info, components = tree{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, tree{}
+	}
 	if len(schemas) > 0 {
 		components["schemas"] = schemas
 	}
-	text, err := json.Marshal(tree{"openapi": "3.0.0", "info": b.info(), "paths": rendered, "components": components})
+	text, err := json.Marshal(tree{"openapi": "3.0.0", "info": info, "paths": rendered, "components": components})
 	return text, of, err
 }
 

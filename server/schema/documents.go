@@ -48,7 +48,7 @@ type Documents struct {
 	generation uint64
 	resources  []*kinds.Resource            // of this generation
 	byKey      map[string][]*kinds.Resource // the same, by the path below /openapi/v3
-	groups     map[string]bool              // of these resources
+	groups     map[string]bool              // of these resources, without those of definitions
 	others     uint64                       // the version of other servers' documents
 	documents  map[string]*document         // by the path below /openapi/v3; "" for the index
 	swagger    *document
@@ -148,7 +148,9 @@ func (d *Documents) refresh() {
 	for _, r := range resources {
 		key := documentKey(r)
 		d.byKey[key] = append(d.byKey[key], r)
-		d.groups[r.Group] = true
+		if !byDefinition(r) {
+			d.groups[r.Group] = true
+		}
 	}
 	delete(d.documents, "")
 	for key, doc := range d.documents {

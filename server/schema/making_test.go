@@ -273,11 +273,11 @@ func TestGroupsThatAreGone(t *testing.T) {
 	for i := range 3 {
 		group := fmt.Sprintf("g%d.example.com", i)
 		catalogue.Set(append(builtin.Resources(), defined(t, group, "lamps", "Lamp", "color")...))
-		if index, of := ask("/openapi/v3"), ask("/openapi/v3/apis/"+group); index != http.StatusOK || of != http.StatusOK {
+		if index, of := ask("/openapi/v3"), ask("/openapi/v3/apis/"+group+"/v1"); index != http.StatusOK || of != http.StatusOK {
 			t.Fatalf("%d and %d", index, of)
 		}
 		catalogue.Set(builtin.Resources())
-		if of := ask("/openapi/v3/apis/" + group); of != http.StatusNotFound {
+		if of := ask("/openapi/v3/apis/" + group + "/v1"); of != http.StatusNotFound {
 			t.Errorf("of a group that is gone: %d", of)
 		}
 	}

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,5 +171,56 @@ func TestTagsOfCustomKinds(t *testing.T) {
 	}
 	if location(with("watts")) == path {
 		t.Error("the tag is the same for another schema")
+	}
+}
+
+// TestDocumentsOfDefinitions: documents have the operations of custom kinds, as those of a stock server, and not the
+// discovery of their groups and versions.
+func TestDocumentsOfDefinitions(t *testing.T) {
+	d := describing(kinds.NewCatalogue(append(builtin.Resources(), defined(t, "example.com", "lamps", "Lamp", "color")...)), false)
+	paths := func(text []byte) map[string]any {
+		var document struct{ Paths map[string]any }
+		if err := json.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		return document.Paths
+	}
+	one := get(t, d.ServeV3, "/openapi/v3/apis/example.com/v1").Body.Bytes()
+	for text, in := range map[string]struct {
+		document      []byte
+		with, without string
+	}{
+		"the index":       {get(t, d.ServeV3, "/openapi/v3").Body.Bytes(), "apis/example.com/v1 apis/apps apis/apps/v1", "apis/example.com"},
+		"version 3":       {one, "/apis/example.com/v1/namespaces/{namespace}/lamps", "/apis/example.com/v1/"},
+		"version 2":       {get(t, d.ServeV2, "/openapi/v2").Body.Bytes(), "/apis/example.com/v1/namespaces/{namespace}/lamps /apis/apps/ /apis/apps/v1/", "/apis/example.com/ /apis/example.com/v1/"},
+		"a built-in kind": {get(t, d.ServeV3, "/openapi/v3/apis/apps/v1").Body.Bytes(), "/apis/apps/v1/", "/apis/apps/"},
+	} {
+		all := paths(in.document)
+		for _, path := range strings.Fields(in.with) {
+			if all[path] == nil {
+				t.Errorf("%s lacks %s", text, path)
+			}
+		}
+		for _, path := range strings.Fields(in.without) {
+			if all[path] != nil {
+				t.Errorf("%s has %s", text, path)
+			}
+		}
+	}
+	if w := get(t, d.ServeV3, "/openapi/v3/apis/example.com"); w.Code != http.StatusNotFound {
+		t.Errorf("the group: %d", w.Code)
+	}
+	var document struct {
+		Info       map[string]string
+		Components map[string]any
+	}
+	if err := json.Unmarshal(one, &document); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, document.Info); diff != "" {
+		t.Error(diff)
+	}
+	if len(document.Components) != 1 || document.Components["schemas"] == nil {
+		t.Errorf("components %v", slices.Collect(maps.Keys(document.Components)))
 	}
 }
