@@ -112,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Before: cfg.BeforeWebhook, ObsoleteCertificates: ofWebhooks, MaxAnswer: int(sizes.Answer())}
 	s.aggregated = aggregator.New(aggregator.Config{
 		Cache: s.Cache, Services: resolver, Slices: slices, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
-		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), ObsoleteCertificates: ofServers,
+		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), ObsoleteCertificates: ofServers, Release: cfg.Release,
 	})
 	s.Metrics.Registry.MustRegister(s.aggregated)
 	s.Metrics.Aggregated = s.aggregated.RemoteVersions

@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator/endpoints"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
@@ -36,6 +37,8 @@ type Config struct {
 	ObsoleteCertificates *webhook.ObsoleteCertificates
 	// TellUID passes on the UID of users as well, in X-Remote-Uid.
 	TellUID bool
+	// Release is the release whose messages are used.
+	Release release.Version
 }
 
 // Aggregator knows the servers behind this one. It is safe for concurrent use.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -77,14 +78,17 @@ func (a *Aggregator) checkObjects(ctx context.Context, to *apiregistrationv1.Ser
 	if at < 0 {
 		return is(no, "ServicePortError", "service/%s in %q is not listening on port %d", to.Name, to.Namespace, port)
 	}
-	name := service.Spec.Ports[at].Name
+	name, endpoints := service.Spec.Ports[at].Name, "endpoints"
+	if a.cfg.Release.Has(release.SlicesOfServers) {
+		endpoints = "endpointslices"
+	}
 	switch known, addresses, err := a.cfg.Services.Ready(ctx, to.Namespace, to.Name, name); {
 	case err != nil:
 		return is(unknown, "EndpointsAccessError", "service/%s in %q cannot be checked due to: %v", to.Name, to.Namespace, err)
 	case !known:
-		return is(no, "EndpointsNotFound", "cannot find endpoints for service/%s in %q", to.Name, to.Namespace)
+		return is(no, "EndpointsNotFound", "cannot find %s for service/%s in %q", endpoints, to.Name, to.Namespace)
 	case len(addresses) == 0:
-		return is(no, "MissingEndpoints", "endpoints for service/%s in %q have no addresses with port name %q", to.Name, to.Namespace, name)
+		return is(no, "MissingEndpoints", "%s for service/%s in %q have no addresses with port name %q", endpoints, to.Name, to.Namespace, name)
 	}
 	return passed, true
 }

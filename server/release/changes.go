@@ -49,6 +49,7 @@ const (
 	SharedDevices                        // device requests have alternatives, taints, shared counters and consumed capacity
 	NamedProxies                         // authenticating proxies whose authority is also that of clients must be named
 	NewerConfigurations                  // configuration files have later versions and fields
+	SlicesOfServers                      // the state of an aggregated server without endpoints mentions EndpointSlices, no longer Endpoints
 )
 
 // changes maps each change to its first release.
@@ -92,6 +93,7 @@ var changes = map[Change]Version{
 	OptionalKeys:           V133,
 	ExamplesPublished:      V133,
 	NewerConfigurations:    V133,
+	SlicesOfServers:        V133,
 }
 
 // Changes returns all changes.
