@@ -211,12 +211,11 @@ func (b *body) line() []byte { return unsafe.Slice(b.data, b.size+1) }
 type Form uint8
 
 const (
-	FormJSON        Form = iota // the object in another version than the stored one
-	FormProtobuf                // the object's raw protobuf message
-	FormCBOR                    // the object as one CBOR data item
-	FormPartialJSON             // PartialObjectMetadata as JSON
-	FormTableRow                // see codecs/table
-	FormOther                   // for callers that distinguish their forms by For
+	FormJSON     Form = iota // the object in another version than the stored one
+	FormProtobuf             // the object's raw protobuf message
+	FormCBOR                 // the object as one CBOR data item
+	FormTableRow             // see codecs/table
+	FormOther                // for callers that distinguish their forms by For
 )
 
 // FormKey identifies a cached form of an item. For is the other input of the form, in addition to the bytes: the

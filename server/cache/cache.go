@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,15 +196,7 @@ func (c *Cache) applyMany(batch []sqlstore.Change, now int64) {
 	for i := range batch {
 		parts[i] = &batch[i]
 	}
-	slices.SortStableFunc(parts, func(a, b *sqlstore.Change) int {
-		if a.Key.Resource < b.Key.Resource {
-			return -1
-		}
-		if a.Key.Resource > b.Key.Resource {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(parts, func(a, b *sqlstore.Change) int { return strings.Compare(a.Key.Resource, b.Key.Resource) })
 	for len(parts) > 0 {
 		n := 1
 		for n < len(parts) && parts[n].Key.Resource == parts[0].Key.Resource {
