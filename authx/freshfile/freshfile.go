@@ -28,9 +28,10 @@ type Value[T any] struct {
 	paths   []string
 	read    func() (T, error)
 	failed  func(error)
-	clock   func() time.Time
+	clock   func() time.Time     // for the ages of files
+	elapsed func() time.Duration // since New, whatever the clock is set to
 	current atomic.Pointer[T]
-	next    atomic.Int64 // time of the next check of the files, in Unix nanoseconds
+	next    atomic.Int64 // when the files are checked next, by elapsed
 
 	mu       sync.Mutex
 	marks    []mark // of the files that current was read from
@@ -49,28 +50,29 @@ type mark struct {
 // New reads the files for the first time. read reads all of them. failed
 // receives the error if they have changed and cannot be read; it may be nil.
 func New[T any](read func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
-	v := &Value[T]{paths: paths, read: read, failed: failed, clock: time.Now}
+	began := time.Now()
+	v := &Value[T]{paths: paths, read: read, failed: failed, clock: time.Now, elapsed: func() time.Duration { return time.Since(began) }}
 	v.marks, _ = v.look()
 	first, err := read()
 	if err != nil {
 		return nil, err
 	}
 	v.current.Store(&first)
-	v.next.Store(v.clock().Add(interval).UnixNano())
+	v.next.Store(int64(v.elapsed() + interval))
 	return v, nil
 }
 
 // Get returns the value of the files as they were, at most an interval ago; of files
 // that are being written, as they were before.
 func (v *Value[T]) Get() T {
-	now := v.clock()
-	if due := v.next.Load(); now.UnixNano() >= due && v.next.CompareAndSwap(due, now.Add(interval).UnixNano()) {
+	now := v.elapsed()
+	if due := v.next.Load(); int64(now) >= due && v.next.CompareAndSwap(due, int64(now+interval)) {
 		v.refresh(now)
 	}
 	return *v.current.Load()
 }
 
-func (v *Value[T]) refresh(now time.Time) {
+func (v *Value[T]) refresh(now time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	marks, err := v.look()
@@ -82,7 +84,7 @@ func (v *Value[T]) refresh(now time.Time) {
 		v.moving, v.reported = nil, ""
 		return
 	}
-	if !same(marks, v.moving) && !still(marks, now) {
+	if !same(marks, v.moving) && !still(marks, v.clock()) {
 		v.wait(marks, now)
 		return
 	}
@@ -100,9 +102,9 @@ func (v *Value[T]) refresh(now time.Time) {
 }
 
 // wait looks at files that move again soon.
-func (v *Value[T]) wait(marks []mark, now time.Time) {
+func (v *Value[T]) wait(marks []mark, now time.Duration) {
 	v.moving = marks
-	v.next.Store(now.Add(settled).UnixNano())
+	v.next.Store(int64(now + settled))
 }
 
 // report reports a failure, once.

@@ -11,11 +11,12 @@ import (
 
 // watched is a file, a Value of its text, and a clock for both.
 type watched struct {
-	t      *testing.T
-	path   string
-	now    time.Time
-	value  *Value[string]
-	failed []error
+	t       *testing.T
+	path    string
+	now     time.Time
+	elapsed time.Duration
+	value   *Value[string]
+	failed  []error
 }
 
 func watch(t *testing.T) *watched {
@@ -33,7 +34,8 @@ func watch(t *testing.T) *watched {
 		t.Fatal(err)
 	}
 	w.value.clock = func() time.Time { return w.now }
-	w.value.next.Store(w.now.Add(interval).UnixNano())
+	w.value.elapsed = func() time.Duration { return w.elapsed }
+	w.value.next.Store(int64(interval))
 	return w
 }
 
@@ -47,10 +49,15 @@ func (w *watched) write(text string, at time.Time) {
 	}
 }
 
+func (w *watched) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	w.elapsed += d
+}
+
 // after lets time pass and wants a value.
 func (w *watched) after(d time.Duration, want string) {
 	w.t.Helper()
-	w.now = w.now.Add(d)
+	w.pass(d)
 	if got := w.value.Get(); got != want {
 		w.t.Fatalf("%q, want %q", got, want)
 	}
@@ -66,7 +73,7 @@ func TestChange(t *testing.T) {
 // TestWriting: a file that is being written is not used, however often it is read.
 func TestWriting(t *testing.T) {
 	w := watch(t)
-	w.now = w.now.Add(interval)
+	w.pass(interval)
 	for _, part := range []string{"", "t", "th", "thr", "thre"} {
 		w.write(part, w.now)
 		w.after(settled/2, "one")
@@ -75,6 +82,18 @@ func TestWriting(t *testing.T) {
 	w.write("three", w.now)
 	w.after(0, "one")
 	w.after(settled, "three")
+}
+
+// TestSetClock: a change is found soon, whatever the clock was set to before.
+func TestSetClock(t *testing.T) {
+	for _, ahead := range []time.Duration{9 * time.Hour, -9 * time.Hour} {
+		w := watch(t)
+		w.now = w.now.Add(ahead)
+		w.after(interval, "one")
+		w.now = w.now.Add(-ahead) // it is right again
+		w.write("two", w.now.Add(-time.Minute))
+		w.after(interval, "two")
+	}
 }
 
 // TestFailures: the last good value stays, and each failure is reported once.
