@@ -5,11 +5,15 @@ package traffic
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/rowlock/rowlock/authx/clientcert"
 )
 
 // TestWays: each way has valid bodies, takes away what it gave or what it made, and has uses that name its turn.
@@ -85,5 +89,62 @@ func TestMint(t *testing.T) {
 	}
 	if _, err := jose.ParseSigned(m.unsigned(), []jose.SignatureAlgorithm{jose.RS256}); err == nil {
 		t.Error("a token without a signature has one")
+	}
+}
+
+// TestVerbRights: each right is another one, with a valid request that needs it.
+func TestVerbRights(t *testing.T) {
+	t.Parallel()
+	rights, requests := map[string]bool{}, map[string]bool{}
+	for _, r := range verbRights {
+		right := r.verb + " " + r.group + " " + r.resource
+		if rights[right] {
+			t.Errorf("%s: it is there twice", right)
+		}
+		rights[right] = true
+		for _, u := range append([]use{r.need}, r.nevers...) {
+			request := u.method + " " + u.path
+			if requests[request] {
+				t.Errorf("%s: another right has a request for %s", right, request)
+			}
+			requests[request] = true
+			if u.body != "" && !json.Valid([]byte(u.body)) {
+				t.Errorf("%s: %s is no JSON", right, u.body)
+			}
+		}
+	}
+}
+
+// TestAuthorities: a certificate of an authority is valid for clients as long as the file has the authority, and the file always has another one.
+func TestAuthorities(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	a, err := newAuthority("first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := a.client("user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, others := range [][]*authority{nil, {a}, nil, {a}} {
+		if err := writeAuthorities(folder, others...); err != nil {
+			t.Fatal(err)
+		}
+		all, err := clientcert.LoadAuthorities(filepath.Join(folder, authoritiesFile))
+		if err != nil || len(all) != 1+len(others) {
+			t.Fatalf("%d: %d authorities, %v", i, len(all), err)
+		}
+		pool := x509.NewCertPool()
+		for _, c := range all {
+			pool.AddCert(c)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); (err == nil) != (len(others) > 0) {
+			t.Errorf("%d: %v", i, err)
+		}
 	}
 }

@@ -29,10 +29,15 @@ const (
 
 	// decisionTime is how long a request stays undecided: longer than its controller waits before it acts.
 	decisionTime = 1500 * time.Millisecond
+
+	forgedTime       = time.Hour       // for how long certificates of forge are valid, before and after a time
+	certificateTime  = 6 * time.Second // for how long one is valid that ends soon
+	certificateSlack = time.Second     // after its end, in which a server may do either
 )
 
 // certificates requests client certificates: one is approved and used, one is denied, and one stays undecided. Rights that the user of the
-// certificate and its group have come and go. Certificates that are for servers, of no authority, or of another time never work.
+// certificate and its group have come and go. Certificates that are for servers, of no authority, or of another time never work, and one
+// works until its time ends.
 func (c *client) certificates(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
@@ -100,7 +105,9 @@ func (c *client) certificate(ctx context.Context, admin *client, name string, tu
 	forged := []use{get("", redMaps+"/"+group), get("", redMaps)}
 	self, server := by(forge.self()), by(forge.sign(x509.ExtKeyUsageServerAuth, time.Now()))
 	old := by(forge.sign(x509.ExtKeyUsageClientAuth, time.Now().Add(-3*time.Hour)))
-	users = append(users, self, server, old)
+	ends := time.Now().Add(certificateTime).Truncate(time.Second)
+	short := by(forge.sign(x509.ExtKeyUsageClientAuth, ends.Add(-forgedTime)))
+	users = append(users, self, server, old, short)
 	try := func(long time.Duration) {
 		for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; {
 			user.useWays(ctx, all, time.Second)
@@ -108,6 +115,13 @@ func (c *client) certificate(ctx context.Context, admin *client, name string, tu
 				u.use(ctx, group, "never", forged[c.rand.IntN(len(forged))])
 			}
 			old.use(ctx, group, history.Ended, forged[0])
+			if ended := time.Now().After(ends.Add(certificateSlack)); ended { // on connections that it had before
+				short.use(ctx, group, history.Ended, forged[0])
+			} else {
+				valid := forged[0]
+				valid.until = ends
+				short.use(ctx, group, "read", valid)
+			}
 		}
 	}
 	for _, w := range all {
@@ -238,7 +252,7 @@ func (c *client) newForge(subject pkix.Name, key *ecdsa.PrivateKey) (*forge, err
 }
 
 func (f *forge) template(use x509.ExtKeyUsage, at time.Time) *x509.Certificate {
-	return &x509.Certificate{SerialNumber: big.NewInt(at.UnixNano()), Subject: f.subject, NotBefore: at.Add(-time.Hour), NotAfter: at.Add(time.Hour),
+	return &x509.Certificate{SerialNumber: big.NewInt(at.UnixNano()), Subject: f.subject, NotBefore: at.Add(-forgedTime), NotAfter: at.Add(forgedTime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use}, BasicConstraintsValid: true}
 }
 

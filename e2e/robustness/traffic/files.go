@@ -55,7 +55,7 @@ func withAuditID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, auditID{}, id)
 }
 
-// ServerFiles writes the audit policy and the encryption configuration of a server, and returns the flags for them.
+// ServerFiles writes the audit policy, the encryption configuration and the authorities of a server, and returns the flags for them.
 func ServerFiles(folder string) (args []string, err error) {
 	policy, encryption := filepath.Join(folder, auditPolicyFile), filepath.Join(folder, encryptionFile)
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -64,7 +64,10 @@ func ServerFiles(folder string) (args []string, err error) {
 	if err := (keyring{firstKey}).write(encryption, false); err != nil {
 		return nil, err
 	}
+	if err := writeAuthorities(folder); err != nil {
+		return nil, err
+	}
 	// The limit is so large that the server does not rotate the log in a run.
 	return []string{"--audit-policy-file", policy, "--audit-log-path", filepath.Join(folder, cluster.AuditLog), "--audit-log-maxsize", "8192",
-		"--encryption-provider-config", encryption, "--encryption-provider-config-automatic-reload"}, nil
+		"--encryption-provider-config", encryption, "--encryption-provider-config-automatic-reload", "--client-ca-file", filepath.Join(folder, authoritiesFile)}, nil
 }

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,6 +34,9 @@ type use struct {
 	body   string
 	lists  string // the answer is a review, in which a rule has this text
 	hidden bool   // no answer may show whether the object exists
+
+	contentType string    // of the body; "": JSON
+	until       time.Time // an answer that comes later shows nothing; zero: each does
 }
 
 // way is a way to give a right to a user. What it covers, and the user, have the name of the turn, so that no right of another turn
@@ -115,8 +119,8 @@ func (c *client) use(ctx context.Context, subject, what string, u use) {
 	by := *c
 	by.as, by.groups, by.uid = u.as, u.groups, u.uid
 	a := &history.Access{Subject: subject, Server: c.next(), What: what, Timed: c.token != harness.AdminToken, Call: c.rec.Now()}
-	code, answer, err := by.send(ctx, a.Server, u.method, u.path, plainJSON, u.body)
-	if err != nil {
+	code, answer, err := by.send(ctx, a.Server, u.method, u.path, cmp.Or(u.contentType, plainJSON), u.body)
+	if err != nil || !u.until.IsZero() && time.Now().After(u.until) {
 		return
 	}
 	a.Return, a.Code = c.rec.Now(), code
