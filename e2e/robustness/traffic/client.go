@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,10 +40,13 @@ type client struct {
 	uid      string   // of that user; "": none is named
 	pretends bool     // it sends the headers in claimed
 	form     history.Form
-	gzip     bool // it accepts compressed answers
-	loose    bool // a change takes effect some time after it was acknowledged, also at that server
-	answered int  // the server that answered must last
-	silent   int  // how many creates of must had no answer: they may be done later
+	gzip     bool              // it accepts compressed answers
+	loose    bool              // a change takes effect some time after it was acknowledged, also at that server
+	answered int               // the server that answered must last
+	accept   string            // the Accept header; "": that of form
+	tag      string            // of an answer that need not come again; "": none
+	tags     map[string]tagged // the last answers with tags
+	silent   int               // how many creates of must had no answer: they may be done later
 }
 
 func (t *Traffic) client(name string, p cluster.Protocol, small bool) *client {
@@ -117,8 +121,11 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	if id, ok := ctx.Value(auditID{}).(string); ok {
 		req.Header.Set("Audit-ID", id)
 	}
-	if accept := accepted(c.form, method, path); accept != "" {
+	if accept := cmp.Or(c.accept, accepted(c.form, method, path)); accept != "" {
 		req.Header.Set("Accept", accept)
+	}
+	if c.tag != "" {
+		req.Header.Set("If-None-Match", c.tag)
 	}
 	if c.gzip {
 		req.Header.Set("Accept-Encoding", "gzip")

@@ -28,6 +28,14 @@ type trial struct {
 	without                               string // a text that the answer lacks if the setting had no effect on the request; "": the request is refused
 	with                                  string // a text that the answer must have
 	table                                 bool   // the answer is a Table
+	accept                                string // the Accept header; "": that of the form
+	tagged                                bool   // the request names the ETag of the last answer, and the same may be the answer
+}
+
+// tagged is an answer with its ETag.
+type tagged struct {
+	tag    string
+	answer []byte
 }
 
 // pull permits requests and then forbids them, and tries all the time what the lever forbids, and what nothing does. Whether something is
@@ -77,9 +85,24 @@ func (c *client) tries(ctx context.Context, what string, t trial, subject string
 		c.form = history.Table
 	}
 	a := &history.Access{Subject: subject, Server: c.next(), What: what, Call: c.rec.Now()}
-	code, answer, err := c.send(ctx, a.Server, t.method, t.path, t.contentType, t.body)
+	by := *c
+	had := c.tags[t.accept+" "+t.path]
+	if by.accept = t.accept; t.tagged {
+		by.tag = had.tag
+	}
+	code, header, answer, err := by.exchange(ctx, a.Server, t.method, t.path, t.contentType, t.body)
 	if a.Return, a.Code = c.rec.Now(), code; err != nil {
 		return
+	}
+	switch {
+	case t.tagged && code == http.StatusNotModified:
+		code, answer = http.StatusOK, had.answer
+		a.Code = code
+	case t.tagged && code == http.StatusOK:
+		if c.tags == nil {
+			c.tags = map[string]tagged{}
+		}
+		c.tags[t.accept+" "+t.path] = tagged{header.Get("Etag"), answer}
 	}
 	if done := code >= 200 && code < 300; code == http.StatusUnprocessableEntity || done && (t.without != "" && contains(answer, t.without) || t.with != "" && !contains(answer, t.with)) {
 		a.Code = http.StatusForbidden
