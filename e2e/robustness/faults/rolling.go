@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,12 +25,16 @@ func Upgrade(c *cluster.Cluster, rec *history.Recorder, args []string, to cluste
 	return nil
 }
 
-// roll stops each server with SIGTERM and starts it again, one after the other, until ctx ends.
+// roll stops each server with SIGTERM and starts it again, one after the other, until ctx ends. A server must finish the request that it
+// reads.
 func roll(ctx context.Context, c *cluster.Cluster) (wrong string, err error) {
 	for i := range c.Len() {
-		if err := c.Stop(i); err != nil {
-			wrong = fmt.Sprintf("server %d did not end well after SIGTERM: %v", i, err)
-		}
+		unanswered := newInFlight(c, i).answered(i, func() {
+			if err := c.Stop(i); err != nil {
+				wrong = fmt.Sprintf("server %d did not end well after SIGTERM: %v", i, err)
+			}
+		})
+		wrong = cmp.Or(wrong, unanswered)
 		if err := c.StartServer(context.Background(), i); err != nil || ctx.Err() != nil {
 			return wrong, err
 		}
