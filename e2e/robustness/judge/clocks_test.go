@@ -7,13 +7,16 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// floors has the floors of the log, and of old states, read every second, as of some time on.
+// floors has the floors of the log, and of old states, read every second, as of some time on. In the end nothing is left in the log.
 func floors(r *history.Round, at time.Duration, log, past uint64) {
 	r.Floors = nil
 	for i := range 60 {
 		f := history.Floor{At: time.Duration(i) * time.Second, Revision: 5, Past: 5}
 		if f.At >= at {
 			f.Revision, f.Past = log, past
+		}
+		if f.At >= 30*time.Second {
+			f.Revision = max(f.Revision, 25)
 		}
 		r.Floors = append(r.Floors, f)
 	}
@@ -50,6 +53,17 @@ func init() {
 		g.Live, r.Ended = []history.Row{*rowAt(r, 14), *rowAt(r, 16), *rowAt(r, 24)}, ended
 		g.Rows, g.To = g.Rows[:len(g.Rows)-1], 24
 	}
+	// remains has the log keep everything.
+	remains := func(r *history.Round, faults ...history.Fault) {
+		floors(r, 0, 5, 5)
+		for i := range r.Floors {
+			r.Floors[i].Revision = 5
+		}
+		for _, f := range faults {
+			fault(r, f)
+		}
+	}
+	away := history.Fault{Name: "pg-pause", Server: -1, Store: true, Begin: 5 * s, End: 40 * s}
 	// remarked has the mark of an object be written again, for a second delete, or for nothing.
 	remarked := func(r *history.Round, second bool) {
 		g := r.Segments[0]
@@ -81,6 +95,12 @@ func init() {
 			floors(r, 5*s, 17, 17)
 			r.Losses = []*history.Loss{{Begin: 40 * s, End: 41 * s, Found: 100}}
 		},
+		"history that stays while a server cannot reach its database": func(r *history.Round) { remains(r, away) },
+		"history that stays where a clock was set":                    func(r *history.Round) { remains(r, clock(5*s, 6*s)) },
+		"history that stays soon after a clock by which rows are dated was set": func(r *history.Round) {
+			remains(r)
+			r.Misdated = s
+		},
 		"a token that is refused where the clock is set":       func(r *history.Round) { refusedToken(r); fault(r, clock(12*s, 14*s)) },
 		"a token that is refused soon after the clock was set": func(r *history.Round) { refusedToken(r); fault(r, clock(3*s, 6*s)) },
 		"an Event written while the clock was set":             func(r *history.Round) { fault(event(r), stamps(2*s, 2950*ms)) },
@@ -103,6 +123,8 @@ func init() {
 			r.Floors[7].Revision = 17
 		}, "retention: events up to revision 17 are gone at 8s"},
 		"history that goes because a clock was set": {func(r *history.Round) { floors(r, 5*s, 17, 5); fault(r, stamps(4*s, 6*s)) }, "retention:"},
+
+		"history that stays for too long": {func(r *history.Round) { remains(r) }, "retention: the log reaches back to revision 5 at 59s, and revision"},
 
 		"a token that is refused where the clock is right":       {func(r *history.Round) { refusedToken(r); fault(r, clock(s, 2*s)) }, "rights: reader was refused"},
 		"a token that is refused where another's clock is set":   {func(r *history.Round) { refusedToken(r).Server = 1; fault(r, clock(12*s, 14*s)) }, "rights: reader was refused"},

@@ -16,7 +16,7 @@ import (
 var Properties = []struct{ Name, Promise string }{
 	{"revisions", "Revisions are contiguous, none is given twice or taken back"},
 	{"compaction", "Compaction and recovery leave exactly the objects that the log says exist"},
-	{"retention", "Compaction deletes no history before its time, whatever clocks say, unless an operator asks for that"},
+	{"retention", "Compaction deletes no history before its time, whatever clocks say, unless an operator asks for that, and the log soon after its time"},
 	{"writes", "An acknowledged write exists with exactly its content, a refused one does not, one without an answer is one or the other, once"},
 	{"order", "A write that begins after another was acknowledged, or seen, has a higher revision"},
 	{"reads", "A read shows a state that existed, not older than any that a client had seen before it, or than it asked for"},
@@ -42,7 +42,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"list", "A list is a state that existed, and as new as it asked for"},
 	{"pages", "The pages of a list are of one revision; the rest of one whose revision is gone has all that follows"},
 	{"exact", "A read of an old revision shows what was then, as long as that is kept, and the history of an object has each of its writes"},
-	{"served", "Custom resources come in the version that a client asked for"},
+	{"served", "Custom resources come in the version that a client asked for, and watches of them end when it is served no more"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
 	{"rights", "A granted right begins to work, a revoked right or token stops working, for watches that run, too, reviews agree, no client reads an object without a right to it, no credential works that is not valid, and an aggregated server learns the user of a request and no credentials"},
 	{"rules", "No request is done that its object, its schema, an admission plugin or the rights of its user forbid, and none is refused that a policy or a webhook excludes"},
@@ -115,7 +115,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.audits, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.pasts, j.caches, j.rights, j.administered, j.refusals, j.answers, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.blackouts, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.audits, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.pasts, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}

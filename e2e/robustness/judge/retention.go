@@ -10,6 +10,10 @@ import (
 // early is by how much less history may be kept than for its time: by how much the clock of PostgreSQL may be misjudged.
 const early = time.Second
 
+// overdueAfter bounds how long a write stays in the log, without the time of all faults, as commands of an operator hold history too. One
+// server looks for old writes every two seconds, and raises the floor once in the time for which the log is kept.
+const overdueAfter = 3*history.LogRetention + 6*time.Second
+
 // retention checks that compaction deletes no history before its time, unless an operator asked for that: every write at or below a
 // floor must have begun so long before the floor was read.
 func (j *judge) retention() {
@@ -34,6 +38,7 @@ func (j *judge) retention() {
 			newest[i] = newest[i-1]
 		}
 	}
+	j.overdue(writes)
 	for _, kept := range []struct {
 		what  string
 		long  time.Duration
@@ -67,4 +72,25 @@ func (j *judge) retention() {
 // compacted reports whether an operator compacted the database between two times.
 func (j *judge) compacted(from, to time.Duration) bool {
 	return slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Compacts && f.Begin <= to && f.End >= from })
+}
+
+// overdue checks that the log does not reach back to writes whose time is long over.
+func (j *judge) overdue(writes []*version) {
+	if len(j.r.Floors) == 0 {
+		return
+	}
+	if slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Clock }) || j.r.Misdated > 0 && j.r.Began < j.r.Misdated+settled {
+		j.open("floors of the log while clocks were set, or soon after")
+		return
+	}
+	last := &j.r.Floors[len(j.r.Floors)-1]
+	for _, v := range slices.Backward(writes) {
+		if v.op.Outcome != history.OK || last.At <= j.calm(touched, v.op.Return, overdueAfter, every) {
+			continue
+		}
+		if j.judged("retention"); v.revision > last.Revision {
+			j.violate("retention", append(opLines(v.op), rowLine(v.row)), "the log reaches back to revision %d at %s, and revision %d was acknowledged more than %s before", last.Revision, last.At.Round(time.Millisecond), v.revision, overdueAfter)
+		}
+		return
+	}
 }
