@@ -120,12 +120,21 @@ func (c *client) review(ctx context.Context, s *subject, by *client, path, body 
 // watching is how long a client waits until its watches have begun at all servers.
 const watching = 4 * time.Second
 
-// watched is an account that loses its right in the first seconds of a round, while it watches at all servers. Events that come to its
-// watches are recorded: these have to end.
+// watched is an account that loses its right, or its credential, in the first seconds after the servers were upgraded, while it watches at
+// all servers. Events that come to its watches are recorded: these have to end.
 func (c *client) watched(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-c.upgraded:
+	}
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
-	s := &subject{account: fmt.Sprintf("%s-r%d", c.name, c.round), revocation: revocations[c.rand.IntN(len(revocations)-1)]} // the last takes too long to begin
+	s := &subject{account: fmt.Sprintf("%s-r%d", c.name, c.round)}
+	// One client loses rights, the other one credentials. The last way takes too long to begin.
+	for s.revocation == "" || s.credential() != strings.HasSuffix(c.name, "0") {
+		s.revocation = revocations[c.rand.IntN(len(revocations)-1)]
+	}
 	if !c.admit(ctx, admin, s) || !c.bind(ctx, admin, s) {
 		return
 	}
