@@ -30,13 +30,12 @@ type Socket struct {
 	queue     atomic.Pointer[Queue] // for all writes; nil: they are coalesced
 
 	serverDeadline atomic.Bool  // package net/http or a handler has set a write deadline
-	deadlineSet    atomic.Int64 // when send has set one, in nanoseconds since made; 0: it has not
-	made           time.Time
+	deadlineSet    atomic.Int64 // Unix nanoseconds: when send has set one; 0: it has not
 }
 
 // NewSocket makes a Socket of a connection.
 func NewSocket(c net.Conn) *Socket {
-	s := &Socket{Conn: c, made: time.Now()}
+	s := &Socket{Conn: c}
 	s.coalescer.out = s.send
 	return s
 }
@@ -55,10 +54,9 @@ func (s *Socket) LeaveQueue() { s.queue.Store(nil) }
 
 // send writes to the connection, with a deadline for a client that reads nothing.
 func (s *Socket) send(p []byte) (int, error) {
-	age, set := int64(time.Since(s.made)), s.deadlineSet.Load()
-	if !s.serverDeadline.Load() && (set == 0 || age-set > int64(WriteTimeout/4)) {
-		s.deadlineSet.Store(max(age, 1))
-		_ = s.Conn.SetWriteDeadline(time.Now().Add(WriteTimeout)) // a closed connection fails below
+	if now := time.Now(); !s.serverDeadline.Load() && now.UnixNano()-s.deadlineSet.Load() > int64(WriteTimeout/4) {
+		s.deadlineSet.Store(now.UnixNano())
+		_ = s.Conn.SetWriteDeadline(now.Add(WriteTimeout)) // a closed connection fails below
 	}
 	return s.Conn.Write(p)
 }
