@@ -54,6 +54,11 @@ func changedSet(what, contentType, query, containers string, code int, with, wit
 	return effect{what, http.MethodPatch, defaultedSets + "/merged?dryRun=All" + query, contentType, mergedSet(containers), code, with, without}
 }
 
+// jsonPatched is a JSON patch of the DaemonSet.
+func jsonPatched(what, operations string, with ...string) effect {
+	return effect{what, http.MethodPatch, defaultedSets + "/merged?dryRun=All", jsonPatch, "[" + operations + "]", 0, with, nil}
+}
+
 // cpuPod returns a Pod with a container for each request of CPU.
 func cpuPod(more string, cpus ...string) string {
 	containers := ""
@@ -142,6 +147,11 @@ var effects = []effect{
 	changedSet("a strategic patch of a container", strategicPatch, "", containersOf(`{"name":"b","image":"new"}`), 0, []string{hasA, `"image":"new"`}, []string{hasB}),
 	changedSet("a strategic patch that deletes a container", strategicPatch, "", containersOf(`{"name":"a","$patch":"delete"}`), 0, []string{hasB}, []string{hasA}),
 	changedSet("a merge patch of the containers", mergePatch, "", containersOf(`{"name":"b","image":"i"}`), 0, []string{hasB}, []string{hasA}),
+
+	jsonPatched("a JSON patch that moves a value", `{"op":"add","path":"/metadata/labels","value":{"a":"v"}},{"op":"move","from":"/metadata/labels/a","path":"/metadata/labels/b"}`, `"labels":{"b":"v"}`),
+	jsonPatched("a JSON patch that copies a value", `{"op":"add","path":"/metadata/labels","value":{"a":"v"}},{"op":"copy","from":"/metadata/labels/a","path":"/metadata/labels/b"}`, `"labels":{"a":"v","b":"v"}`),
+	jsonPatched("a JSON patch that removes a value", `{"op":"add","path":"/metadata/labels","value":{"a":"v","b":"v"}},{"op":"remove","path":"/metadata/labels/a"}`, `"labels":{"b":"v"}`),
+	jsonPatched("a JSON patch that inserts a container", `{"op":"add","path":"/spec/template/spec/containers/0","value":{"name":"first","image":"i"}}`, `"containers":[{"name":"first","image":"i"`, hasA, hasB),
 
 	{"a write that a webhook must see, which does not answer", http.MethodPost, scoped + "/podtemplates?dryRun=All", plainJSON, oneTemplateBody, http.StatusInternalServerError, nil, nil},
 	dry("a write that a webhook need not see, which does not answer", measured+"/podtemplates", oneTemplateBody),

@@ -174,6 +174,7 @@ func (f *flood) run(ctx context.Context) {
 	if !f.belongs(ctx, f.first, "the first schema that matches") {
 		return
 	}
+	f.giveUp(ctx)
 	f.send(ctx, false)
 	if !f.unmade(ctx, f.client, levels+"/"+f.name) { // after which the schema no longer matches
 		return

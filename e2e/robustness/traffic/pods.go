@@ -29,6 +29,9 @@ func (c *client) schedules(ctx context.Context) {
 			dry = "dryRun=All"
 		}
 		switch n := c.rand.IntN(10); {
+		case n == 0 && !op.Dry: // a binding of another Pod of that name
+			op.Kind, op.Never = history.Bind, true
+			c.do(op, http.MethodPost, pods.path(ns, name)+"/binding", plainJSON, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q,"uid":"00000000-0000-4000-8000-000000000000"},"target":{"kind":"Node","name":%q}}`, name, nodes[0]))
 		case n < 4:
 			op.Kind, op.Field, op.Value = history.Bind, "bound", nodes[c.rand.IntN(len(nodes))]
 			c.do(op, http.MethodPost, pods.path(ns, name)+"/binding?"+dry, plainJSON, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q,"annotations":{"robust.rowlock.dev/bound":%q}},"target":{"kind":"Node","name":%q}}`, name, op.ID, op.Value))
