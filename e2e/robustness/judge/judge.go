@@ -115,7 +115,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}, absences: map[absence]spans{}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.blackouts, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.audits, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.pasts, j.caches, j.rights, j.administered, j.refusals, j.leads, j.liveness, j.stalls,
+		j.table, j.writes, j.shares, j.retention, j.deletes, j.times, j.order, j.asked, j.blackouts, j.lifecycles, j.namespaces, j.owners, j.holds, j.dues, j.checks, j.audits, j.expiry, j.reads, j.moments, j.registers, j.sets, j.streams, j.lists, j.rests, j.pasts, j.caches, j.rights, j.administered, j.refusals, j.answers, j.leads, j.liveness, j.stalls,
 	} {
 		check()
 	}
