@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/servertest"
@@ -54,5 +56,55 @@ func TestRowsAreChecked(t *testing.T) {
 				t.Errorf("the server is not ready: %d %s", w.Code, w.Body)
 			}
 		})
+	}
+}
+
+// damaging is a database with a damaged row. deleted is set once a delete of the row passes on that its value is damaged.
+type damaging struct {
+	sqlstore.Driver
+	key     sqlstore.Key
+	deleted atomic.Bool
+}
+
+func (d *damaging) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
+	return d.Driver.ReadAll(ctx, revision, func(rows []sqlstore.Row) error {
+		for i := range rows {
+			if rows[i].Key == d.key {
+				rows[i].Damaged = &sqlstore.DamageError{Reason: "its checksum does not match"}
+			}
+		}
+		return take(rows)
+	})
+}
+
+func (d *damaging) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+	for _, txn := range batch {
+		for _, op := range txn.Ops {
+			if op.Key == d.key && op.Verb == sqlstore.Delete && op.Damaged {
+				d.deleted.Store(true)
+			}
+		}
+	}
+	return d.Driver.Apply(ctx, batch, now)
+}
+
+// TestDeletesDamagedRow: the delete of an object whose row is damaged writes its value again, and no checksum that confirms it.
+func TestDeletesDamagedRow(t *testing.T) {
+	d := &damaging{Driver: memory.New(memory.Config{}).Open(), key: sqlstore.Key{Resource: "configmaps", Namespace: "default", Name: "damaged"}}
+	const value = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"damaged","namespace":"default","uid":"u"}}`
+	out, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{{Verb: sqlstore.Create, Key: d.key, Value: []byte(value)}}}}, time.Now())
+	if err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+	s := servertest.Start(t, servertest.Idle, servertest.On(d, sqlstore.Config{}), func(c *server.Config) {
+		c.Feature = func(gate string) bool { return gate == "AllowUnsafeMalformedObjectDeletion" }
+	})
+	const path = "/api/v1/namespaces/default/configmaps/damaged"
+	if w := s.Do(http.MethodDelete, path, ""); w.Code != http.StatusInternalServerError || d.deleted.Load() {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	s.Must(http.MethodDelete, path, `{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}`)
+	if !d.deleted.Load() {
+		t.Error("the value of the damaged row is written as a right one")
 	}
 }

@@ -123,7 +123,7 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 	writes, bytes := make([]*write, len(rows)), 0
 	for i := range rows {
 		bytes += len(rows[i].Value)
-		op := Op{Verb: Delete, Key: rows[i].Key, Expect: rows[i].Revision, Value: rows[i].Value, AsStored: true}
+		op := Op{Verb: Delete, Key: rows[i].Key, Expect: rows[i].Revision, Value: rows[i].Value, AsStored: true, Damaged: rows[i].Damaged != nil}
 		writes[i] = &write{txn: Txn{Ops: []Op{op}, Lead: Leading(ctx)}, size: len(op.Value), done: make(chan struct{})}
 		s.seal(ctx, writes[i]) // which decrypts a value that is passed as stored
 		if err := s.stage(ctx, writes[i]); err != nil {

@@ -72,6 +72,7 @@ type Op struct {
 	ExpiresAt time.Time
 	Staged    int64 // set by Driver.Stage: the id of Value, which it has written; 0: Stage has not written Value
 	AsStored  bool  // Value comes from the table, for this key, and is not encrypted again
+	Damaged   bool  // Value comes from a damaged row: a driver with checksums gives the new row none that confirms it
 	Immutable bool  // the bytes of Value never change, so drivers may keep them
 	Aux       any   // passed to the feed of this process, never stored
 }

@@ -186,7 +186,8 @@ func (s *Store) Discard(ctx context.Context, p, unread permits.Permit, at Place,
 	if err := at.check(&unread, permits.Discard); err != nil {
 		return err
 	}
-	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()}}
+	_, damaged := errors.AsType[*sqlstore.DamageError](item.Err())
+	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed(), Damaged: damaged}}
 	if at.Resource.Storage.Allocate != nil {
 		if err := s.CatchUp(ctx); err != nil { // see deletes
 			return err

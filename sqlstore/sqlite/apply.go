@@ -339,7 +339,10 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 		until = sqlstore.Micros(op.ExpiresAt)
 	}
 	k := &op.Key
-	sum := sqlstore.CompleteChecksum(a.sums.Partial(k.Resource, k.Namespace, k.Name, deleted != 0, value, until, a.at), revision, created)
+	sum := int64(sqlstore.DamagedChecksum)
+	if !op.Damaged {
+		sum = sqlstore.CompleteChecksum(a.sums.Partial(k.Resource, k.Namespace, k.Name, deleted != 0, value, until, a.at), revision, created)
+	}
 	var stored any = value
 	if isLarge(value) {
 		if op.Verb == sqlstore.Create { // the others' conditions hold already

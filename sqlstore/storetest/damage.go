@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
@@ -38,6 +39,42 @@ var damageTests = map[string]func(*testing.T, Database){
 		must(t, d, update(pod("b"), 2, `{"n":4}`)) // mends it
 		if found := damaged(t, d)["load"]; len(found) > 0 {
 			t.Errorf("load: %v after the row was replaced", found)
+		}
+	},
+	"the last state of a damaged row": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		damager, ok := db.(Damager)
+		if !ok {
+			return
+		}
+		ctx := t.Context()
+		must(t, d, create(pod("a"), `{"n":1}`))
+		must(t, d, create(pod("b"), `{"n":2}`))
+		must(t, d, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Create, Key: pod("c"), Value: []byte(`{"n":3}`), ExpiresAt: start}}})
+		damager.Damage(t, pod("b"))
+		damager.Damage(t, pod("c"))
+		for _, k := range []sqlstore.Key{pod("a"), pod("b")} {
+			row, err := d.Read(ctx, k, 0)
+			if err == nil {
+				_, err = upkeep.Delete(ctx, d, row)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		serve(t, d, sqlstore.Config{ExpireEvery: time.Millisecond, Clock: func() time.Time { return start.Add(time.Hour) }})
+		waitFor(t, "the object to expire", func() bool {
+			_, err := d.Read(ctx, pod("c"), 0)
+			return isA[*sqlstore.NotFoundError](err)
+		})
+		log, err := d.Changes(ctx, 3, 10, false)
+		if err != nil || len(log) != 3 {
+			t.Fatalf("%+v, %v", log, err)
+		}
+		for i, want := range []bool{false, true, true} {
+			if c := &log[i]; !c.Deleted || isA[*sqlstore.DamageError](c.Damaged) != want {
+				t.Errorf("the delete of %s is %+v, damaged: %v", c.Key, c, c.Damaged)
+			}
 		}
 	},
 }

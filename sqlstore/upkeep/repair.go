@@ -98,7 +98,7 @@ func lastGood(ctx context.Context, d sqlstore.Driver, row *sqlstore.Row, judge f
 func Delete(ctx context.Context, d sqlstore.Driver, rows ...sqlstore.Row) (revision int64, err error) {
 	ops := make([]sqlstore.Op, len(rows))
 	for i, row := range rows {
-		ops[i] = sqlstore.Op{Verb: sqlstore.Delete, Key: row.Key, Expect: row.Revision, Value: row.Value}
+		ops[i] = sqlstore.Op{Verb: sqlstore.Delete, Key: row.Key, Expect: row.Revision, Value: row.Value, Damaged: row.Damaged != nil}
 	}
 	return write(ctx, d, ops...)
 }
