@@ -98,6 +98,10 @@ func forbidden(from, to string) string {
 		return "only descriptions reads what others publish"
 	case !isOwn:
 		return ""
+	case top == "metricset":
+		return "metrics know nobody else"
+	case own == "metricset":
+		return ""
 	}
 	switch top {
 	case "server":

@@ -8,36 +8,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/metricset"
 )
 
 // Metrics are the figures of authorization, named as a stock server's. It is the Observer of webhooks.
 type Metrics struct {
+	*metricset.Set
 	decisions, evaluations, open, failures, exclusions *prometheus.CounterVec
 	took, matched                                      *prometheus.HistogramVec
 }
 
 // NewMetrics starts all figures at nothing.
 func NewMetrics() *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_authorization_" + name, Help: help}, labels)
-	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "apiserver_authorization_" + name, Help: help, Buckets: buckets}, labels)
-	}
+	s := metricset.New("apiserver_authorization_")
 	return &Metrics{
-		decisions:   counter("decisions_total", "Requests that an authorizer allowed or denied.", "type", "name", "decision"),
-		evaluations: counter("webhook_evaluations_total", "Round trips to authorization webhooks, by how they went.", "name", "result"),
-		open:        counter("webhook_evaluations_fail_open_total", "Failures of authorization webhooks that left the decision to others.", "name", "result"),
-		took:        histogram("webhook_duration_seconds", "How long round trips to authorization webhooks took.", prometheus.DefBuckets, "name", "result"),
-		failures:    counter("match_condition_evaluation_errors_total", "Requests for which match conditions of an authorizer failed.", "type", "name"),
-		exclusions:  counter("match_condition_exclusions_total", "Requests that match conditions kept from an authorizer.", "type", "name"),
-		matched:     histogram("match_condition_evaluation_seconds", "How long the match conditions of an authorizer took.", []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25}, "type", "name"),
+		Set:         s,
+		decisions:   s.Counters("decisions_total", "Requests that an authorizer allowed or denied.", "type", "name", "decision"),
+		evaluations: s.Counters("webhook_evaluations_total", "Round trips to authorization webhooks, by how they went.", "name", "result"),
+		open:        s.Counters("webhook_evaluations_fail_open_total", "Failures of authorization webhooks that left the decision to others.", "name", "result"),
+		took:        s.Histograms("webhook_duration_seconds", "How long round trips to authorization webhooks took.", prometheus.DefBuckets, "name", "result"),
+		failures:    s.Counters("match_condition_evaluation_errors_total", "Requests for which match conditions of an authorizer failed.", "type", "name"),
+		exclusions:  s.Counters("match_condition_exclusions_total", "Requests that match conditions kept from an authorizer.", "type", "name"),
+		matched:     s.Histograms("match_condition_evaluation_seconds", "How long the match conditions of an authorizer took.", []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25}, "type", "name"),
 	}
-}
-
-// Collectors returns the metrics to register.
-func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.decisions, m.evaluations, m.open, m.took, m.failures, m.exclusions, m.matched}
 }
 
 // Evaluated implements webhook.Observer.

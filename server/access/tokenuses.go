@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/authx/serviceaccount"
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -32,26 +33,21 @@ const (
 
 // TokenMetrics counts uses of service account tokens that should be replaced.
 type TokenMetrics struct {
+	*metricset.Set
 	legacy, manual, invalid, stale, valid prometheus.Counter
 }
 
 // NewTokenMetrics makes the metrics.
 func NewTokenMetrics() *TokenMetrics {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "serviceaccount_" + name + "_total", Help: help})
-	}
+	s := metricset.New("serviceaccount_")
 	return &TokenMetrics{
-		legacy:  counter("legacy_tokens", "Uses of service account tokens that are kept in Secrets."),
-		manual:  counter("legacy_manual_token_uses", "Uses of such tokens that are not marked invalid."),
-		invalid: counter("invalid_legacy_auto_token_uses", "Uses of such tokens that are marked invalid, and so refused."),
-		stale:   counter("stale_tokens", "Uses of extended service account tokens that should have been renewed."),
-		valid:   counter("valid_tokens", "Uses of extended service account tokens that need not be renewed yet."),
+		Set:     s,
+		legacy:  s.Counter("legacy_tokens_total", "Uses of service account tokens that are kept in Secrets."),
+		manual:  s.Counter("legacy_manual_token_uses_total", "Uses of such tokens that are not marked invalid."),
+		invalid: s.Counter("invalid_legacy_auto_token_uses_total", "Uses of such tokens that are marked invalid, and so refused."),
+		stale:   s.Counter("stale_tokens_total", "Uses of extended service account tokens that should have been renewed."),
+		valid:   s.Counter("valid_tokens_total", "Uses of extended service account tokens that need not be renewed yet."),
 	}
-}
-
-// Collectors returns the metrics.
-func (m *TokenMetrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.legacy, m.manual, m.invalid, m.stale, m.valid}
 }
 
 // TokenUses records uses of such tokens: in metrics, in the audit log and, for those

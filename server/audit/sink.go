@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/metricset"
 )
 
 // Sink takes events, each one JSON object. An error is for the client: the request
 // must not go on unrecorded.
 type Sink interface{ Take(event []byte) error }
 
-// Metrics counts recorded and lost events. Its fields are registered by
-// Collectors.
+// Metrics counts recorded and lost events.
 type Metrics struct {
+	*metricset.Set
 	events   prometheus.Counter
 	rejected prometheus.Counter
 	levels   *prometheus.CounterVec
@@ -26,21 +28,14 @@ type Metrics struct {
 
 // NewMetrics makes the metrics.
 func NewMetrics() *Metrics {
+	s := metricset.New("apiserver_audit_")
 	return &Metrics{
-		events: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "apiserver_audit_event_total", Help: "Audit events that were made and sent on to the backends."}),
-		rejected: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "apiserver_audit_requests_rejected_total", Help: "Requests refused because they could not be recorded."}),
-		levels: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_audit_level_total", Help: "Requests by the audit level of their policy."}, []string{"level"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_audit_error_total", Help: "Audit events that a backend lost."}, []string{"plugin"}),
+		Set:      s,
+		events:   s.Counter("event_total", "Audit events that were made and sent on to the backends."),
+		rejected: s.Counter("requests_rejected_total", "Requests refused because they could not be recorded."),
+		levels:   s.Counters("level_total", "Requests by the audit level of their policy.", "level"),
+		errors:   s.Counters("error_total", "Audit events that a backend lost.", "plugin"),
 	}
-}
-
-// Collectors are for a registry.
-func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.events, m.rejected, m.levels, m.errors}
 }
 
 func (m *Metrics) level(l Level) { m.levels.WithLabelValues(string(l)).Inc() }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/tracing"
 )
 
@@ -40,6 +41,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 type Selector struct {
 	dials map[string]Dial
 
+	metrics  *metricset.Set
 	starts   *prometheus.CounterVec
 	times    *prometheus.HistogramVec
 	failures *prometheus.CounterVec
@@ -47,19 +49,12 @@ type Selector struct {
 
 // New makes the dialers of a configuration.
 func New(c *Config) (*Selector, error) {
-	labels := []string{"protocol", "transport"}
+	labels, m := []string{"protocol", "transport"}, metricset.New("apiserver_egress_dialer_")
 	s := &Selector{
-		dials: map[string]Dial{},
-		starts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_egress_dialer_dial_start_total", Help: "Connections that were begun through a proxy.",
-		}, labels),
-		times: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_egress_dialer_dial_duration_seconds", Help: "How long connections took to stand that were made through a proxy.",
-			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 2.5, 12.5},
-		}, labels),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_egress_dialer_dial_failure_count", Help: "Connections that failed, at the proxy (connect) or behind it (proxy).",
-		}, append(labels, "stage")),
+		dials: map[string]Dial{}, metrics: m,
+		starts:   m.Counters("dial_start_total", "Connections that were begun through a proxy.", labels...),
+		times:    m.Histograms("dial_duration_seconds", "How long connections took to stand that were made through a proxy.", []float64{0.005, 0.025, 0.1, 0.5, 2.5, 12.5}, labels...),
+		failures: m.Counters("dial_failure_count", "Connections that failed, at the proxy (connect) or behind it (proxy).", append(labels, "stage")...),
 	}
 	for i := range c.EgressSelections {
 		one := &c.EgressSelections[i]
@@ -89,7 +84,7 @@ func (s *Selector) Collectors() []prometheus.Collector {
 	if s == nil {
 		return nil
 	}
-	return []prometheus.Collector{s.starts, s.times, s.failures}
+	return s.metrics.Collectors()
 }
 
 // proxy is one egress proxy.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/metrics/scrape"
 )
 
@@ -17,16 +18,13 @@ type slis struct {
 }
 
 func newSLIs() slis {
+	m := metricset.New("kubernetes_")
 	s := slis{
-		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kubernetes_healthcheck", Help: "[STABLE] Whether a health check was well when it was asked last.",
-		}, []string{"name", "type"}),
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kubernetes_healthchecks_total", Help: "[STABLE] Results of health checks: success, error.",
-		}, []string{"name", "type", "status"}),
+		last:    m.Gauges("healthcheck", "[STABLE] Whether a health check was well when it was asked last.", "name", "type"),
+		results: m.Counters("healthchecks_total", "[STABLE] Results of health checks: success, error.", "name", "type", "status"),
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.last, s.results)
+	registry.MustRegister(m)
 	s.handler = scrape.Handler(registry)
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/admission"
 )
 
@@ -25,35 +26,18 @@ type decisions struct {
 	allowed, denied, undecided, unclear outcome
 }
 
-func newDecisions() *decisions {
+func newDecisions(s *metricset.Set) *decisions {
 	admissionTimes := []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5}
 	accessTimes := prometheus.ExponentialBuckets(0.001, 2, 15)
 	d := &decisions{
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "authentication_attempts", Help: "Attempts to authenticate requests, by result: success, failure, error.",
-		}, []string{"result"}),
-		attemptTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "authentication_duration_seconds", Help: "Time that authentication took.", Buckets: accessTimes,
-		}, []string{"result"}),
-		users: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "authenticated_user_requests", Help: "Authenticated requests by sort of user.",
-		}, []string{"username"}),
-		certificateTime: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "apiserver_client_certificate_expiration_seconds", Help: "Remaining lifetime of the certificates that authenticated requests.",
-			Buckets: certificateTimes(),
-		}),
-		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_authorization_attempts_total", Help: "Authorization decisions: allowed, denied, no-opinion, error.",
-		}, []string{"result"}),
-		askTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_authorization_duration_seconds", Help: "Time of authorization.", Buckets: accessTimes,
-		}, []string{"result"}),
-		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_admission_step_admission_duration_seconds", Help: "Time of all admission plugins together, by step.", Buckets: admissionTimes,
-		}, []string{"type", "operation", "rejected"}),
-		plugins: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_admission_controller_admission_duration_seconds", Help: "Time of an admission plugin.", Buckets: admissionTimes,
-		}, []string{"name", "type", "operation", "rejected"}),
+		attempts:        s.Counters("authentication_attempts", "Attempts to authenticate requests, by result: success, failure, error.", "result"),
+		attemptTime:     s.Histograms("authentication_duration_seconds", "Time that authentication took.", accessTimes, "result"),
+		users:           s.Counters("authenticated_user_requests", "Authenticated requests by sort of user.", "username"),
+		certificateTime: s.Histogram("apiserver_client_certificate_expiration_seconds", "Remaining lifetime of the certificates that authenticated requests.", certificateTimes()),
+		asked:           s.Counters("apiserver_authorization_attempts_total", "Authorization decisions: allowed, denied, no-opinion, error.", "result"),
+		askTime:         s.Histograms("apiserver_authorization_duration_seconds", "Time of authorization.", accessTimes, "result"),
+		steps:           s.Histograms("apiserver_admission_step_admission_duration_seconds", "Time of all admission plugins together, by step.", admissionTimes, "type", "operation", "rejected"),
+		plugins:         s.Histograms("apiserver_admission_controller_admission_duration_seconds", "Time of an admission plugin.", admissionTimes, "name", "type", "operation", "rejected"),
 	}
 	attempt := func(result string) outcome {
 		return outcome{d.attempts.WithLabelValues(result), d.attemptTime.WithLabelValues(result)}
@@ -64,10 +48,6 @@ func newDecisions() *decisions {
 	}
 	d.allowed, d.denied, d.undecided, d.unclear = decision("allowed"), decision("denied"), decision("no-opinion"), decision("error")
 	return d
-}
-
-func (d *decisions) parts() []prometheus.Collector {
-	return []prometheus.Collector{d.attempts, d.attemptTime, d.users, d.certificateTime, d.asked, d.askTime, d.steps, d.plugins}
 }
 
 // certificateTimes returns the lifetimes by which alerts about client certificates go: half an hour to a year.

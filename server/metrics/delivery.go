@@ -1,17 +1,17 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/metricset"
+)
 
 // Delivery counts how the events of watches are sent.
 type Delivery struct{ watches *prometheus.CounterVec }
 
-func newDelivery() *Delivery {
-	return &Delivery{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "rowlock_watch_delivery_watches_total", Help: "Watches that have begun, by protocol, and by implementation: detached, without a handler; or handler.",
-	}, []string{"protocol", "implementation"})}
+func newDelivery(s *metricset.Set) *Delivery {
+	return &Delivery{s.Counters("rowlock_watch_delivery_watches_total", "Watches that have begun, by protocol, and by implementation: detached, without a handler; or handler.", "protocol", "implementation")}
 }
-
-func (d *Delivery) parts() []prometheus.Collector { return []prometheus.Collector{d.watches} }
 
 // Sent is called for each watch that begins.
 func (d *Delivery) Sent(http2, detached bool) {

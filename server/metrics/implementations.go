@@ -1,17 +1,21 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/metricset"
+)
 
 // implementations counts the uses of each implementation of a function that has a fast path and a fallback.
 type implementations map[string]prometheus.Counter
 
-func newImplementations(name, help string, names ...string) (prometheus.Collector, implementations) {
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"implementation"})
+func newImplementations(s *metricset.Set, name, help string, names ...string) implementations {
+	vec := s.Counters(name, help, "implementation")
 	w := implementations{}
 	for _, each := range names {
 		w[each] = vec.WithLabelValues(each)
 	}
-	return vec, w
+	return w
 }
 
 // count counts a use; it ignores an unknown implementation.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -101,29 +102,20 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 		own = []string{"verb", "group", "resource", "subresource"}
 	}
 	placed := []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}
+	s := metricset.New("")
 	m := &Metrics{
-		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, byGroup: catalogue.Release().Has(release.MetricsByGroup), watches: newWatches(catalogue.Release()), decisions: newDecisions(), Delivery: newDelivery(),
+		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, byGroup: catalogue.Release().Has(release.MetricsByGroup),
+		watches: newWatches(s, catalogue.Release()), decisions: newDecisions(s), Delivery: newDelivery(s),
 		slis: newHistograms(prometheus.HistogramOpts{
 			Name:    "apiserver_request_sli_duration_seconds",
 			Help:    "Time from the arrival of a request to the end of its answer, less what the server waited for others.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, placed),
-		own: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_selfrequest_total", Help: "Requests of this server to itself.",
-		}, own),
-		aborts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_request_aborts_total", Help: "Requests whose answer was cut off.",
-		}, placed[:6:6]),
-		terminated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_request_terminations_total", Help: "Requests that the server ended to protect itself.",
-		}, append(placed[:7:7], "code")),
-		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_requested_deprecated_apis", Help: "Deprecated APIs that were requested.",
-		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_request_total",
-			Help: "Requests by verb, dry run value, resource, scope, component and HTTP code.",
-		}, append(requestLabels[:len(requestLabels):len(requestLabels)], "code")),
+		own:        s.Counters("apiserver_selfrequest_total", "Requests of this server to itself.", own...),
+		aborts:     s.Counters("apiserver_request_aborts_total", "Requests whose answer was cut off.", placed[:6:6]...),
+		terminated: s.Counters("apiserver_request_terminations_total", "Requests that the server ended to protect itself.", append(placed[:7:7], "code")...),
+		deprecated: s.Gauges("apiserver_requested_deprecated_apis", "Deprecated APIs that were requested.", "group", "version", "resource", "subresource", "removed_release"),
+		requests:   s.Counters("apiserver_request_total", "Requests by verb, dry run value, resource, scope, component and HTTP code.", append(requestLabels[:len(requestLabels):len(requestLabels)], "code")...),
 		durations: newHistograms(prometheus.HistogramOpts{
 			Name: "apiserver_request_duration_seconds",
 			Help: "Time from the arrival of a request to the end of its answer; watches are left out.",
@@ -135,42 +127,20 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Help:    "Bytes of the answers to reads.",
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
 		}, placed),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_current_inflight_requests",
-			Help: "Most requests of a kind that ran at once since the last one began or ended.",
-		}, []string{"request_kind"}),
-		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_longrunning_requests",
-			Help: "Watches and connections to pods, nodes and services that are open.",
-		}, placed),
-		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rowlock_requests_limited_total",
-			Help: "Requests refused with 429, by the limit that they met.",
-		}, []string{"limit"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_dropped_requests_total",
-			Help: "Requests refused with 429 because too many ran.",
-		}, []string{"request_kind"}),
-		unaccepted: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "rowlock_accept_failures_total", Help: "How often no connection could be accepted, as where file descriptors are used up.",
-		}),
-		handshakes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "apiserver_tls_handshake_errors_total", Help: "TLS handshakes that failed.",
-		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
-		}),
+		inFlight:    s.Gauges("apiserver_current_inflight_requests", "Most requests of a kind that ran at once since the last one began or ended.", "request_kind"),
+		longRunning: s.Gauges("apiserver_longrunning_requests", "Watches and connections to pods, nodes and services that are open.", placed...),
+		limited:     s.Counters("rowlock_requests_limited_total", "Requests refused with 429, by the limit that they met.", "limit"),
+		refused:     s.Counters("apiserver_dropped_requests_total", "Requests refused with 429 because too many ran.", "request_kind"),
+		unaccepted:  s.Counter("rowlock_accept_failures_total", "How often no connection could be accepted, as where file descriptors are used up."),
+		handshakes:  s.Counter("apiserver_tls_handshake_errors_total", "TLS handshakes that failed."),
+		panics:      s.Counter("apiserver_panics_total", "Requests that ended in a panic."),
 	}
-	var ownershipTotal prometheus.Collector
-	ownershipTotal, m.ownership = newImplementations("rowlock_apply_ownership_total",
+	m.ownership = newImplementations(s, "rowlock_apply_ownership_total",
 		"Computations of the managed fields of an object, by implementation: planned; standard; or failed, if the planned one panicked and the standard one followed.",
 		ownership.Planned, ownership.Standard, ownership.Failed)
-	m.Registry.MustRegister(ownershipTotal, newMetricCounts(m))
 	m.scrapes = sync.OnceValue(func() http.Handler { return scrape.Handler(m.Shown.Of(m.Registry)) })
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
-	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
-	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes, m.unaccepted,
-		m.slis, m.own, m.aborts, m.terminated, m.deprecated,
+	m.Registry.MustRegister(s, m.durations, m.sizes, m.slis, newMetricCounts(m),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newAnonymousMemory())
 	return m
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -27,6 +28,7 @@ type Store struct {
 	// counting takes time.
 	Stats func(ctx context.Context) (sqlstore.Stats, error)
 
+	*metricset.Set
 	commits    *prometheus.HistogramVec
 	batches    prometheus.Histogram
 	operations prometheus.Counter
@@ -57,34 +59,23 @@ const statsEvery = 5 * time.Minute
 // NewStore makes the metrics of a store.
 func NewStore() *Store {
 	fast := prometheus.ExponentialBuckets(0.0001, 2, 17) // 0.1 ms to 6.5 s
+	s := metricset.New("rowlock_store_")
 	return &Store{
-		began: time.Now(),
-		commits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "rowlock_store_commit_duration_seconds", Help: "Time of one commit of a group of writes, by result: ok, failed, uncertain.", Buckets: fast,
-		}, []string{"result"}),
-		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "rowlock_store_commit_writes", Help: "Writes in one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
-		}),
-		operations: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_operations_total", Help: "Operations in commits that were done."}),
-		reconnects: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reconnects_total", Help: "How often the connection that listens for other servers' writes was reestablished."}),
-		reloads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reloads_total", Help: "How often all objects were loaded anew, because the feed had fallen behind the history that is kept."}),
-		trimmed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_compacted_rows_total", Help: "Rows of history that compaction deleted."}),
-		packed:     prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_packed_rows_total", Help: "Rows of history that were put together in packs."}),
-		saved:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_packed_saved_bytes", Help: "How much smaller packs are than the values that this server put into them."}),
-		expired:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_expired_objects_total", Help: "Objects deleted because their time had come."}),
-		keeping: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "rowlock_store_history_retention_seconds", Help: "For how long the server that compacts keeps history, by resource; * is the rest.",
-		}, []string{"resource"}),
-		lowering: prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_history_lowered_in_seconds", Help: "Time until the server that compacts deletes history that a lowered --history-retention does not cover; 0 where none waits."}),
-		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "rowlock_store_query_duration_seconds", Help: "Time of a call of the database other than a commit, by its kind.", Buckets: fast,
-		}, []string{"query"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rowlock_store_query_failures_total", Help: "Calls that the database did not answer, or refused.",
-		}, []string{"query"}),
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rowlock_store_refusals_total", Help: "Commits (operation write) and other calls that the database refused for good, by kind: full, read-only, gone, damaged, refused, uncertain, busy, unavailable, rejected.",
-		}, []string{"operation", "kind"}),
+		Set: s, began: time.Now(),
+		commits:    s.Histograms("commit_duration_seconds", "Time of one commit of a group of writes, by result: ok, failed, uncertain.", fast, "result"),
+		batches:    s.Histogram("commit_writes", "Writes in one commit.", prometheus.ExponentialBuckets(1, 2, 10)),
+		operations: s.Counter("operations_total", "Operations in commits that were done."),
+		reconnects: s.Counter("feed_reconnects_total", "How often the connection that listens for other servers' writes was reestablished."),
+		reloads:    s.Counter("feed_reloads_total", "How often all objects were loaded anew, because the feed had fallen behind the history that is kept."),
+		trimmed:    s.Counter("compacted_rows_total", "Rows of history that compaction deleted."),
+		packed:     s.Counter("packed_rows_total", "Rows of history that were put together in packs."),
+		saved:      s.Gauge("packed_saved_bytes", "How much smaller packs are than the values that this server put into them."),
+		expired:    s.Counter("expired_objects_total", "Objects deleted because their time had come."),
+		keeping:    s.Gauges("history_retention_seconds", "For how long the server that compacts keeps history, by resource; * is the rest.", "resource"),
+		lowering:   s.Gauge("history_lowered_in_seconds", "Time until the server that compacts deletes history that a lowered --history-retention does not cover; 0 where none waits."),
+		queries:    s.Histograms("query_duration_seconds", "Time of a call of the database other than a commit, by its kind.", fast, "query"),
+		failures:   s.Counters("query_failures_total", "Calls that the database did not answer, or refused.", "query"),
+		refusals:   s.Counters("refusals_total", "Commits (operation write) and other calls that the database refused for good, by kind: full, read-only, gone, damaged, refused, uncertain, busy, unavailable, rejected.", "operation", "kind"),
 	}
 }
 
@@ -189,15 +180,9 @@ var (
 	bytesDesc       = prometheus.NewDesc("rowlock_store_bytes", "Size of the database, on disk or in memory; minutes old.", nil, nil)
 )
 
-func (s *Store) parts() []prometheus.Collector {
-	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.packed, s.saved, s.expired, s.keeping, s.lowering, s.queries, s.failures, s.refusals}
-}
-
 // Describe implements prometheus.Collector.
 func (s *Store) Describe(ch chan<- *prometheus.Desc) {
-	for _, p := range s.parts() {
-		p.Describe(ch)
-	}
+	s.Set.Describe(ch)
 	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, maxDesc, rowsDesc, bytesDesc, relaxedDesc, unsyncedDesc, unflushedDesc, wentBackDesc, lostDesc, refusedDesc} {
 		ch <- d
 	}
@@ -205,9 +190,7 @@ func (s *Store) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *Store) Collect(ch chan<- prometheus.Metric) {
-	for _, p := range s.parts() {
-		p.Collect(ch)
-	}
+	s.Set.Collect(ch)
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}

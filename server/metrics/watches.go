@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
@@ -23,37 +24,21 @@ type watches struct {
 	known   sync.Map                       // schema.GroupVersionKind -> func(int); resources of custom kinds come and go
 }
 
-func newWatches(v release.Version) *watches {
+func newWatches(s *metricset.Set, v release.Version) *watches {
 	label, named := "kind", func(r *kinds.Resource) string { return r.Kind }
 	if v.Has(release.MetricsByGroup) {
 		label, named = "resource", func(r *kinds.Resource) string { return r.Plural }
 	}
 	return &watches{
-		named: named,
-		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_watch_events_total", Help: "Events sent to watchers.",
-		}, []string{"group", "version", label}),
-		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_watch_events_sizes", Help: "Bytes of the events sent to watchers.", Buckets: prometheus.ExponentialBuckets(1024, 2, 8),
-		}, []string{"group", "version", label}),
-		initial: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_watch_list_duration_seconds", Help: "Time from the arrival of a streaming list to the end of its initial events.",
-			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60},
-		}, []string{"group", "version", "resource", "scope"}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_terminated_watchers_total", Help: "Watches that were cut off because their clients were too slow.",
-		}, []string{"group", "resource"}),
-		sharded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_watch_shards_total", Help: "Open watches with a shard selector.",
-		}, []string{"group", "resource"}),
-		leftOut: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_watch_filtered_events_total", Help: "Objects that watches did not send because of their shard selectors: a changed object counts as it was and as it is.",
-		}, []string{"group", "resource"}),
+		named:  named,
+		events: s.Counters("apiserver_watch_events_total", "Events sent to watchers.", "group", "version", label),
+		sizes:  s.Histograms("apiserver_watch_events_sizes", "Bytes of the events sent to watchers.", prometheus.ExponentialBuckets(1024, 2, 8), "group", "version", label),
+		initial: s.Histograms("apiserver_watch_list_duration_seconds", "Time from the arrival of a streaming list to the end of its initial events.",
+			[]float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60}, "group", "version", "resource", "scope"),
+		ended:   s.Counters("apiserver_terminated_watchers_total", "Watches that were cut off because their clients were too slow.", "group", "resource"),
+		sharded: s.Gauges("apiserver_watch_shards_total", "Open watches with a shard selector.", "group", "resource"),
+		leftOut: s.Counters("apiserver_watch_filtered_events_total", "Objects that watches did not send because of their shard selectors: a changed object counts as it was and as it is.", "group", "resource"),
 	}
-}
-
-func (w *watches) parts() []prometheus.Collector {
-	return []prometheus.Collector{w.events, w.sizes, w.initial, w.ended, w.sharded, w.leftOut}
 }
 
 // Watch implements watches.Measure.

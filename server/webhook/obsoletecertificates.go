@@ -11,30 +11,29 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/metricset"
 )
 
 // ObsoleteCertificates counts answers of servers with obsolete certificates, and connections that failed because of them:
 // certificates with hosts only in the common name, and those signed with SHA-1. A nil ObsoleteCertificates counts nothing.
-type ObsoleteCertificates struct{ names, sha1 prometheus.Counter }
+type ObsoleteCertificates struct {
+	*metricset.Set
+	names, sha1 prometheus.Counter
+}
 
 // NewObsoleteCertificates makes the counters of a component: "webhooks" or "kube_aggregator".
 func NewObsoleteCertificates(caller string) *ObsoleteCertificates {
+	s := metricset.New("apiserver_" + caller + "_")
 	counter := func(name, servers, failures string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "apiserver", Subsystem: caller, Name: name,
-			Help: "[ALPHA] Counts the number of requests to servers " + servers + " in their serving certificate OR the number of connection failures due to " + failures +
-				" (either/or, based on the runtime environment)",
-		})
+		return s.Counter(name, "[ALPHA] Counts the number of requests to servers "+servers+" in their serving certificate OR the number of connection failures due to "+failures+
+			" (either/or, based on the runtime environment)")
 	}
 	return &ObsoleteCertificates{
+		Set:   s,
 		names: counter("x509_missing_san_total", "missing SAN extension", "the lack of x509 certificate SAN extension missing"),
 		sha1:  counter("x509_insecure_sha1_total", "with insecure SHA1 signatures", "the insecure SHA1 signatures"),
 	}
-}
-
-// Collectors returns the counters.
-func (d *ObsoleteCertificates) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{d.names, d.sha1}
 }
 
 // Observe counts the result of a request: an answer or an error.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/sqlstore/encryption/kms"
 )
 
@@ -22,6 +23,7 @@ const (
 
 // metrics have the names of a stock server.
 type metrics struct {
+	*metricset.Set
 	kms    *kms.Metrics
 	server string
 
@@ -40,33 +42,15 @@ type metrics struct {
 const maxResources = 4096
 
 func newMetrics(server string) *metrics {
+	s := metricset.New("apiserver_")
 	return &metrics{
-		kms: kms.NewMetrics(server), server: server, named: map[string]struct{}{},
-		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_storage_transformation_operations_total",
-			Help: "[ALPHA] Values that were encrypted (to_storage) or decrypted (from_storage), by resource, by the prefix of what is stored, and by how that went: OK, or else what the KMS plugin said or unknown-non-grpc.",
-		}, []string{"resource", "transformation_type", "transformer_prefix", "status"}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "apiserver_storage_transformation_duration_seconds",
-			Help:    "[ALPHA] How long it took to encrypt or decrypt a value.",
-			Buckets: prometheus.ExponentialBuckets(5e-6, 2, 25),
-		}, []string{"transformation_type", "transformer_prefix"}),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reloads_total",
-			Help: "[ALPHA] Reloads of the encryption configuration file, by outcome.",
-		}, []string{"status", "apiserver_id_hash"}),
-		reloaded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
-			Help: "[ALPHA] When the encryption configuration file was last reloaded, by outcome, in Unix seconds.",
-		}, []string{"status", "apiserver_id_hash"}),
-		succeeded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reload_success_total",
-			Help: "Reloads of the encryption configuration file that succeeded.",
-		}, []string{"apiserver_id_hash"}),
-		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reload_failures_total",
-			Help: "Reloads of the encryption configuration file that failed.",
-		}, []string{"apiserver_id_hash"}),
+		Set: s, kms: kms.NewMetrics(server), server: server, named: map[string]struct{}{},
+		operations: s.Counters("storage_transformation_operations_total", "[ALPHA] Values that were encrypted (to_storage) or decrypted (from_storage), by resource, by the prefix of what is stored, and by how that went: OK, or else what the KMS plugin said or unknown-non-grpc.", "resource", "transformation_type", "transformer_prefix", "status"),
+		durations:  s.Histograms("storage_transformation_duration_seconds", "[ALPHA] How long it took to encrypt or decrypt a value.", prometheus.ExponentialBuckets(5e-6, 2, 25), "transformation_type", "transformer_prefix"),
+		reloads:    s.Counters("encryption_config_controller_automatic_reloads_total", "[ALPHA] Reloads of the encryption configuration file, by outcome.", "status", "apiserver_id_hash"),
+		reloaded:   s.Gauges("encryption_config_controller_automatic_reload_last_timestamp_seconds", "[ALPHA] When the encryption configuration file was last reloaded, by outcome, in Unix seconds.", "status", "apiserver_id_hash"),
+		succeeded:  s.Counters("encryption_config_controller_automatic_reload_success_total", "Reloads of the encryption configuration file that succeeded.", "apiserver_id_hash"),
+		failed:     s.Counters("encryption_config_controller_automatic_reload_failures_total", "Reloads of the encryption configuration file that failed.", "apiserver_id_hash"),
 	}
 }
 

@@ -113,8 +113,7 @@ func (s *Set) Covers(resource string) bool { return s.current.Load().covers(reso
 
 // Collectors returns the metrics.
 func (s *Set) Collectors() []prometheus.Collector {
-	m := s.metrics
-	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded, m.succeeded, m.failed}, m.kms.Collectors()...)
+	return []prometheus.Collector{s.metrics, s.metrics.kms}
 }
 
 // Checks returns the health checks of the KMS plugins. They count for /healthz and /readyz, not for

@@ -5,11 +5,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/admission"
 )
 
 // Metrics count how match conditions end.
 type Metrics struct {
+	*metricset.Set
 	took           *prometheus.HistogramVec
 	faults, spared *prometheus.CounterVec
 }
@@ -17,23 +19,13 @@ type Metrics struct {
 // NewMetrics returns metrics with the names of a stock server.
 func NewMetrics() *Metrics {
 	labels := []string{"name", "kind", "type", "operation"}
+	s := metricset.New("apiserver_admission_match_condition_")
 	return &Metrics{
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_admission_match_condition_evaluation_seconds", Help: "Time of match conditions.",
-			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25},
-		}, labels),
-		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_admission_match_condition_evaluation_errors_total", Help: "Match conditions that could not be evaluated.",
-		}, labels),
-		spared: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_admission_match_condition_exclusions_total", Help: "Requests that match conditions kept from webhooks.",
-		}, labels),
+		Set:    s,
+		took:   s.Histograms("evaluation_seconds", "Time of match conditions.", []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25}, labels...),
+		faults: s.Counters("evaluation_errors_total", "Match conditions that could not be evaluated.", labels...),
+		spared: s.Counters("exclusions_total", "Requests that match conditions kept from webhooks.", labels...),
 	}
-}
-
-// Collectors returns the metrics to register.
-func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.took, m.faults, m.spared}
 }
 
 // Forget drops the series of a webhook or policy that is not there any more. A request that has not ended may bring one back.

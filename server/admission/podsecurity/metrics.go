@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/pod-security-admission/api"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/release"
 )
@@ -14,21 +15,23 @@ import (
 // Metrics count the decisions on pods, exempt requests, and errors. Their labels have few values, whatever the labels of
 // namespaces say.
 type Metrics struct {
+	*metricset.Set
 	newest                          api.Version // of the standards that the server knows
 	evaluations, exemptions, errors *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics with the names of a stock server of a release.
 func NewMetrics(v release.Version) *Metrics {
-	request := []string{"request_operation", "resource", "subresource"}
+	s, request := metricset.New("pod_security_"), []string{"request_operation", "resource", "subresource"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(labels, request...))
+		return s.Counters(name, help, append(labels, request...)...)
 	}
 	m := &Metrics{
+		Set:         s,
 		newest:      api.MajorMinorVersion(v.Major(), v.Minor()),
-		evaluations: counter("pod_security_evaluations_total", "Evaluations of pods and pod templates against a standard.", "decision", "policy_level", "policy_version", "mode"),
-		exemptions:  counter("pod_security_exemptions_total", "Requests that are exempt from pod security standards."),
-		errors:      counter("pod_security_errors_total", "Errors that kept requests from being evaluated or, if they are not fatal, had them evaluated against another standard.", "fatal"),
+		evaluations: counter("evaluations_total", "Evaluations of pods and pod templates against a standard.", "decision", "policy_level", "policy_version", "mode"),
+		exemptions:  counter("exemptions_total", "Requests that are exempt from pod security standards."),
+		errors:      counter("errors_total", "Errors that kept requests from being evaluated or, if they are not fatal, had them evaluated against another standard.", "fatal"),
 	}
 	// The usual series begin with zero, so that rates count the first request, too.
 	for _, operation := range []string{"create", "update"} {
@@ -37,11 +40,6 @@ func NewMetrics(v release.Version) *Metrics {
 		m.exemptions.WithLabelValues(operation, "controller", "")
 	}
 	return m
-}
-
-// Collectors returns the metrics to register.
-func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.evaluations, m.exemptions, m.errors}
 }
 
 // Modes of a standard.

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/metricset"
 )
 
 const (
@@ -13,6 +15,7 @@ const (
 
 // Metrics count the decisions of policies.
 type Metrics struct {
+	*metricset.Set
 	count *prometheus.CounterVec
 	took  *prometheus.HistogramVec
 }
@@ -20,21 +23,13 @@ type Metrics struct {
 // NewMetrics returns metrics with the names of a stock server.
 func NewMetrics() *Metrics {
 	labels := []string{labelPolicy, labelBinding, "error_type", "enforcement_action"}
+	s := metricset.New("apiserver_validating_admission_policy_")
 	return &Metrics{
-		count: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_validating_admission_policy_check_total",
-			Help: "Validations that did not pass, by policy, binding and what was done about it.",
-		}, labels),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "apiserver_validating_admission_policy_check_duration_seconds",
-			Help:    "Time of validations that did not pass, by policy, binding and what was done about it.",
-			Buckets: []float64{0.0000005, 0.001, 0.01, 0.1, 1},
-		}, labels),
+		Set:   s,
+		count: s.Counters("check_total", "Validations that did not pass, by policy, binding and what was done about it.", labels...),
+		took:  s.Histograms("check_duration_seconds", "Time of validations that did not pass, by policy, binding and what was done about it.", []float64{0.0000005, 0.001, 0.01, 0.1, 1}, labels...),
 	}
 }
-
-// Collectors returns the metrics to register.
-func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.count, m.took} }
 
 // forget drops the series with a policy or binding, which is not there any more. A request that has not ended may bring one back.
 func (m *Metrics) forget(label, name string) {

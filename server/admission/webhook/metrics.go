@@ -6,34 +6,27 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server/admission"
 )
 
 // Metrics count the calls of webhooks. Both plugins share one.
 type Metrics struct {
+	*metricset.Set
 	took                     *prometheus.HistogramVec
 	calls, rejections, fails *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics with the names of a stock server.
 func NewMetrics() *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_admission_" + name, Help: help}, labels)
-	}
+	s := metricset.New("apiserver_admission_")
 	return &Metrics{
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time of calls of webhooks.",
-			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25},
-		}, []string{"name", "type", "operation", "rejected"}),
-		calls:      counter("webhook_request_total", "Calls of webhooks, by the code of the answer; codes over 600 count as 600, negative ones as 0.", "name", "type", "operation", "code", "rejected"),
-		rejections: counter("webhook_rejection_count", "Requests that webhooks, or failures to call them, have refused; codes over 600 count as 600, negative ones as 0.", "name", "type", "operation", "error_type", "rejection_code"),
-		fails:      counter("webhook_fail_open_count", "Failures to call webhooks that were let pass.", "name", "type"),
+		Set:        s,
+		took:       s.Histograms("webhook_admission_duration_seconds", "Time of calls of webhooks.", []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25}, "name", "type", "operation", "rejected"),
+		calls:      s.Counters("webhook_request_total", "Calls of webhooks, by the code of the answer; codes over 600 count as 600, negative ones as 0.", "name", "type", "operation", "code", "rejected"),
+		rejections: s.Counters("webhook_rejection_count", "Requests that webhooks, or failures to call them, have refused; codes over 600 count as 600, negative ones as 0.", "name", "type", "operation", "error_type", "rejection_code"),
+		fails:      s.Counters("webhook_fail_open_count", "Failures to call webhooks that were let pass.", "name", "type"),
 	}
-}
-
-// Collectors returns the metrics to register.
-func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.took, m.calls, m.rejections, m.fails}
 }
 
 // forget drops the series of a webhook that is not configured any more. A call that has not ended may bring one back.

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/metricset"
 )
 
 // Metrics measures the work of controllers, under the names of client-go's work queue metrics. It is a
 // prometheus.Collector.
 type Metrics struct {
+	*metricset.Set
 	clock func() time.Time
 
 	depth, unfinished, longest *prometheus.GaugeVec
@@ -26,31 +29,18 @@ type Metrics struct {
 
 // NewMetrics makes the metrics.
 func NewMetrics(clock func() time.Time) *Metrics {
-	label, buckets := []string{"name"}, prometheus.ExponentialBuckets(1e-8, 10, 12)
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_" + name, Help: help}, label)
-	}
-	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_" + name, Help: help}, label)
-	}
-	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "workqueue_" + name, Help: help, Buckets: buckets}, label)
-	}
+	s, buckets := metricset.New(""), prometheus.ExponentialBuckets(1e-8, 10, 12)
 	return &Metrics{
-		clock:      clock,
-		depth:      gauge("depth", "Objects that wait for a controller."),
-		unfinished: gauge("unfinished_work_seconds", "How long the work under way has taken, of all objects together."),
-		longest:    gauge("longest_running_processor_seconds", "How long the oldest work under way has taken."),
-		adds:       counter("adds_total", "Objects that were given to a controller."),
-		retries:    counter("retries_total", "Objects that a controller has to look at again."),
-		waited:     histogram("queue_duration_seconds", "How long objects waited for a controller."),
-		worked:     histogram("work_duration_seconds", "How long a controller worked on an object."),
-		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "running_managed_controllers", Help: "Which controllers work on this server now.",
-		}, []string{"manager", "name"}),
-		standby: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "rowlock_controllers_standing_back", Help: "Whether controllers leave their work to a kube-controller-manager, whose Lease is renewed.",
-		}),
+		Set: s, clock: clock,
+		depth:      s.Gauges("workqueue_depth", "Objects that wait for a controller.", "name"),
+		unfinished: s.Gauges("workqueue_unfinished_work_seconds", "How long the work under way has taken, of all objects together.", "name"),
+		longest:    s.Gauges("workqueue_longest_running_processor_seconds", "How long the oldest work under way has taken.", "name"),
+		adds:       s.Counters("workqueue_adds_total", "Objects that were given to a controller.", "name"),
+		retries:    s.Counters("workqueue_retries_total", "Objects that a controller has to look at again.", "name"),
+		waited:     s.Histograms("workqueue_queue_duration_seconds", "How long objects waited for a controller.", buckets, "name"),
+		worked:     s.Histograms("workqueue_work_duration_seconds", "How long a controller worked on an object.", buckets, "name"),
+		running:    s.Gauges("running_managed_controllers", "Which controllers work on this server now.", "manager", "name"),
+		standby:    s.Gauge("rowlock_controllers_standing_back", "Whether controllers leave their work to a kube-controller-manager, whose Lease is renewed."),
 	}
 }
 
@@ -75,17 +65,6 @@ func (m *Metrics) Shown(name string, work func(context.Context) error) func(cont
 	}
 }
 
-func (m *Metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.depth, m.unfinished, m.longest, m.adds, m.retries, m.waited, m.worked, m.running, m.standby}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, p := range m.parts() {
-		p.Describe(ch)
-	}
-}
-
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
@@ -94,9 +73,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, one := range all {
 		one.measure()
 	}
-	for _, p := range m.parts() {
-		p.Collect(ch)
-	}
+	m.Set.Collect(ch)
 }
 
 // Of makes the meter of a controller, under the name that its work queue has in a stock cluster.

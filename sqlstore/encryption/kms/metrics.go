@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"k8s.io/utils/lru"
+
+	"github.com/rowlock/rowlock/metricset"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 
 // Metrics counts calls of plugins, under the names of a stock server.
 type Metrics struct {
+	*metricset.Set
 	server string // hash of this server's identity
-	all    []prometheus.Collector
 
 	calls       *prometheus.HistogramVec
 	used        *prometheus.CounterVec
@@ -46,33 +48,27 @@ type used3 struct{ way, provider, hash string }
 
 // NewMetrics makes the metrics; server is a hash of the server's identity.
 func NewMetrics(server string) *Metrics {
-	const sub = "envelope_encryption"
-	m := &Metrics{server: server, arrived: map[string]time.Time{}}
-	histogram := func(sub, name, help string, buckets []float64) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Namespace: "apiserver", Subsystem: sub, Name: name, Help: "[ALPHA] " + help, Buckets: buckets}
+	s := metricset.New("apiserver_")
+	m := &Metrics{
+		Set: s, server: server, arrived: map[string]time.Time{},
+		calls: s.Histograms("envelope_encryption_kms_operations_latency_seconds", "[ALPHA] How long calls of KMS plugins took, by the code of their answer.",
+			prometheus.ExponentialBuckets(0.0001, 2, 20), "provider_name", "method_name", "grpc_status_code"),
+		used: s.Counters("envelope_encryption_key_id_hash_total", "[ALPHA] How often a key id was used, by direction, provider and server.",
+			"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"),
+		usedAt: s.Gauges("envelope_encryption_key_id_hash_last_timestamp_seconds", "[ALPHA] When a key id was last used, in Unix seconds.",
+			"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"),
+		reportedAt: s.Gauges("envelope_encryption_key_id_hash_status_last_timestamp_seconds", "[ALPHA] When a plugin last named a key id in its status, in Unix seconds.",
+			"provider_name", "key_id_hash", "apiserver_id_hash"),
+		invalid: s.Counters("envelope_encryption_invalid_key_id_from_status_total", "[ALPHA] Key ids in the status of a plugin that cannot be one, by what is wrong with them.",
+			"provider_name", "error"),
+		cached: s.Gauges("envelope_encryption_dek_source_cache_size", "[ALPHA] Data keys of KMS v2 that are kept in memory. After a start about as many are asked for.", "provider_name"),
+		fill:   s.Gauge("envelope_encryption_dek_cache_fill_percent", "[ALPHA] How full the cache of data keys of KMS v1 is."),
+		arrivals: s.Histograms("envelope_encryption_dek_cache_inter_arrival_time_seconds", "[ALPHA] Time between two uses of KMS v1.",
+			prometheus.ExponentialBuckets(60, 2, 10), "transformation_type"),
+		misses:      s.Counter("storage_envelope_transformation_cache_misses_total", "[ALPHA] Data keys that had to be asked for because they were not in memory."),
+		generated:   s.Histogram("storage_data_key_generation_duration_seconds", "[ALPHA] How long it took to make data keys.", prometheus.ExponentialBuckets(5e-6, 2, 14)),
+		ungenerated: s.Counter("storage_data_key_generation_failures_total", "[ALPHA] Data keys that could not be made."),
 	}
-	opts := func(sub, name, help string) prometheus.Opts {
-		return prometheus.Opts{Namespace: "apiserver", Subsystem: sub, Name: name, Help: "[ALPHA] " + help}
-	}
-	m.calls = prometheus.NewHistogramVec(histogram(sub, "kms_operations_latency_seconds", "How long calls of KMS plugins took, by the code of their answer.",
-		prometheus.ExponentialBuckets(0.0001, 2, 20)), []string{"provider_name", "method_name", "grpc_status_code"})
-	m.used = prometheus.NewCounterVec(prometheus.CounterOpts(opts(sub, "key_id_hash_total", "How often a key id was used, by direction, provider and server.")),
-		[]string{"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"})
-	m.usedAt = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "key_id_hash_last_timestamp_seconds", "When a key id was last used, in Unix seconds.")),
-		[]string{"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"})
-	m.reportedAt = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "key_id_hash_status_last_timestamp_seconds", "When a plugin last named a key id in its status, in Unix seconds.")),
-		[]string{"provider_name", "key_id_hash", "apiserver_id_hash"})
-	m.invalid = prometheus.NewCounterVec(prometheus.CounterOpts(opts(sub, "invalid_key_id_from_status_total", "Key ids in the status of a plugin that cannot be one, by what is wrong with them.")),
-		[]string{"provider_name", "error"})
-	m.cached = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "dek_source_cache_size", "Data keys of KMS v2 that are kept in memory. After a start about as many are asked for.")),
-		[]string{"provider_name"})
-	m.fill = prometheus.NewGauge(prometheus.GaugeOpts(opts(sub, "dek_cache_fill_percent", "How full the cache of data keys of KMS v1 is.")))
-	m.arrivals = prometheus.NewHistogramVec(histogram(sub, "dek_cache_inter_arrival_time_seconds", "Time between two uses of KMS v1.",
-		prometheus.ExponentialBuckets(60, 2, 10)), []string{"transformation_type"})
-	m.misses = prometheus.NewCounter(prometheus.CounterOpts(opts("storage", "envelope_transformation_cache_misses_total", "Data keys that had to be asked for because they were not in memory.")))
-	m.generated = prometheus.NewHistogram(histogram("storage", "data_key_generation_duration_seconds", "How long it took to make data keys.",
-		prometheus.ExponentialBuckets(5e-6, 2, 14)))
-	m.ungenerated = prometheus.NewCounter(prometheus.CounterOpts(opts("storage", "data_key_generation_failures_total", "Data keys that could not be made.")))
 	m.keys = lru.NewWithEvictionFunc(maxKeyIDs, func(key lru.Key, _ any) {
 		k := key.(used3)
 		m.used.DeleteLabelValues(k.way, k.provider, k.hash, m.server)
@@ -82,12 +78,8 @@ func NewMetrics(server string) *Metrics {
 		k := key.(used3)
 		m.reportedAt.DeleteLabelValues(k.provider, k.hash, m.server)
 	})
-	m.all = []prometheus.Collector{m.calls, m.used, m.usedAt, m.reportedAt, m.invalid, m.cached, m.fill, m.arrivals, m.misses, m.generated, m.ungenerated}
 	return m
 }
-
-// Collectors returns the metrics.
-func (m *Metrics) Collectors() []prometheus.Collector { return m.all }
 
 // Hash distinguishes values without naming them.
 func Hash(value string) string {

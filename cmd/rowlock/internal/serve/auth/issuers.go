@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx/oidc"
 	"github.com/rowlock/rowlock/authx/tokenwebhook"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/metricset"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/release"
 )
@@ -205,14 +206,9 @@ func (o *issuerOptions) tokenWebhook(c Config, a *Authentication) (authx.TokenAu
 // "authorization"; id identifies this server.
 func reloadMetrics(what, id string) (func(ok bool, at time.Time), []prometheus.Collector) {
 	labels := []string{"apiserver_id_hash", "status"}
-	total := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "apiserver_" + what + "_config_controller_automatic_reloads_total",
-		Help: "Reloads of the " + what + " configuration file, by outcome.",
-	}, labels)
-	last := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "apiserver_" + what + "_config_controller_automatic_reload_last_timestamp_seconds",
-		Help: "When the " + what + " configuration file was last reloaded, by outcome, in Unix seconds.",
-	}, labels)
+	s := metricset.New("apiserver_" + what + "_config_controller_")
+	total := s.Counters("automatic_reloads_total", "Reloads of the "+what+" configuration file, by outcome.", labels...)
+	last := s.Gauges("automatic_reload_last_timestamp_seconds", "When the "+what+" configuration file was last reloaded, by outcome, in Unix seconds.", labels...)
 	return func(ok bool, at time.Time) {
 		status := "failure"
 		if ok {
@@ -220,5 +216,5 @@ func reloadMetrics(what, id string) (func(ok bool, at time.Time), []prometheus.C
 		}
 		total.WithLabelValues(id, status).Inc()
 		last.WithLabelValues(id, status).Set(float64(at.UnixNano()) / 1e9)
-	}, []prometheus.Collector{total, last}
+	}, s.Collectors()
 }
