@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/rowlock/rowlock/server/release"
-	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // DefinitionText returns the file of definitions.
@@ -68,7 +67,7 @@ func Rewritten(version3 []byte) (asJSON, wire []byte, err error) {
 	if asJSON, err = json.Marshal(swaggerOfCustom(node)); err != nil {
 		return nil, nil, err
 	}
-	wire, err = gnostic.EncodeSwaggerSchema(asJSON)
+	wire, err = gnosticOf(asJSON, (*gnosticWriter).schema)
 	return asJSON, wire, err
 }
 

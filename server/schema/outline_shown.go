@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
-	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // embed gives resources the fields of every resource.
@@ -128,8 +127,7 @@ func fixedFields(apiVersion, kind, metadata string) (out []outlinedProperty) {
 			f.schema["description"] = f.description
 		}
 		text, _ := json.Marshal(f.schema) // strings always encode
-		wire, _ := gnostic.EncodeSwaggerSchema(text)
-		out = append(out, outlinedProperty{name: []byte(f.name), fixed: &fixedPart{text, wire}})
+		out = append(out, outlinedProperty{name: []byte(f.name), fixed: &fixedPart{text, (&gnosticWriter{}).schema(f.schema)}})
 	}
 	return out
 }

@@ -1,8 +1,8 @@
-// Package gnostic encodes OpenAPI documents in the Protobuf forms that discovery clients request, the messages of
-// gnostic's packages openapi.v2 and openapi.v3. It takes the JSON of a document, and costs memory and time in
-// proportion to it. gnostic itself parses the JSON as YAML, and its parsers take half a megabyte of the
+// Package gnostic3 encodes OpenAPI 3 documents in the Protobuf form that discovery clients request, the
+// messages of gnostic's package openapi.v3. It takes the JSON of a document, and costs memory and time in
+// proportion to it. gnostic itself parses the JSON as YAML, and its parser takes half a megabyte of the
 // binary; tests compare both.
-package gnostic
+package gnostic3
 
 import (
 	"bytes"
@@ -20,33 +20,18 @@ import (
 
 type object = map[string]any
 
-// Encode encodes a document of OpenAPI 3. It fails for a member that the messages have no field for.
+// Encode encodes a document. It fails for a member that the messages have no field for.
 func Encode(document []byte) ([]byte, error) {
-	return encode("an OpenAPI 3 document", documentMessage, document, false)
-}
-
-// EncodeSwagger encodes a document of OpenAPI 2, or some members of one. Other servers' documents become parts of it: it leaves out
-// members that the messages have no field for, or that have values of another type.
-func EncodeSwagger(document []byte) ([]byte, error) {
-	return encode("an OpenAPI 2 document", swaggerMessage, document, true)
-}
-
-// EncodeSwaggerSchema encodes a schema of OpenAPI 2, as EncodeSwagger does.
-func EncodeSwaggerSchema(schema []byte) ([]byte, error) {
-	return encode("an OpenAPI 2 schema", swaggerSchemaMessage, schema, true)
-}
-
-func encode(what string, m message, text []byte, lax bool) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
+	dec := json.NewDecoder(bytes.NewReader(document))
 	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", what, err)
+	var doc any
+	if err := dec.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", err)
 	}
-	w := &writer{buf: make([]byte, len(text)), at: len(text), lax: lax}
-	w.message("the document", m, v)
+	w := &writer{buf: make([]byte, len(document)), at: len(document)}
+	w.message("the document", documentMessage, doc)
 	if w.err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", what, w.err)
+		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", w.err)
 	}
 	return w.buf[w.at:], nil
 }
@@ -57,7 +42,6 @@ type writer struct {
 	buf []byte // from at
 	at  int
 	err error // the first one
-	lax bool  // members that do not fit are left out
 }
 
 // take returns room for n bytes before the written ones.
@@ -107,24 +91,19 @@ func (w *writer) fail(format string, args ...any) {
 	}
 }
 
-// misfit fails for a member that does not fit the messages, unless such members are left out.
-func (w *writer) misfit(format string, args ...any) {
-	if !w.lax {
-		w.fail(format, args...)
-	}
-}
-
 // message writes the fields of a message, the value of a member.
 func (w *writer) message(name string, m message, v any) {
 	members, ok := v.(object)
 	if !ok && v != nil { // null is encoded as an empty object
-		w.misfit("%s has a value of type %T", name, v)
+		w.fail("%s has a value of type %T", name, v)
 		return
 	}
 	l := &layouts[m]
-	if l.choose != nil {
-		f := l.choose(members)
-		f.key = name
+	if l.orReference {
+		f := field{name, 1, one, l.fields[0].of}
+		if _, refers := members["$ref"]; refers {
+			f = field{name, 2, one, referenceMessage}
+		}
 		w.field(f, v)
 		return
 	}
@@ -140,7 +119,7 @@ func (w *writer) message(name string, m message, v any) {
 	}
 	// A reference has fields for its summary and description; its other members are ignored.
 	if known < len(members) && m != referenceMessage {
-		w.misfit("%s: one of the members %q has no field", name, slices.Sorted(maps.Keys(members)))
+		w.fail("%s: one of the members %q has no field", name, slices.Sorted(maps.Keys(members)))
 	}
 }
 
@@ -183,11 +162,7 @@ func (w *writer) field(f field, v any) {
 			w.boolean(f.number, true)
 		}
 	case integer:
-		digits := as[json.Number](w, f, v)
-		if digits == "" {
-			return
-		}
-		n, err := strconv.ParseInt(string(digits), 10, 64)
+		n, err := strconv.ParseInt(string(as[json.Number](w, f, v)), 10, 64)
 		if err != nil {
 			w.fail("%s: %w", f.key, err)
 		}
@@ -196,15 +171,9 @@ func (w *writer) field(f field, v any) {
 			w.tag(f.number, protowire.VarintType)
 		}
 	case double:
-		digits := as[json.Number](w, f, v)
-		if digits == "" {
-			return
-		}
-		if n := w.number(f, digits); math.Float64bits(n) != 0 {
+		if n := w.number(f, as[json.Number](w, f, v)); math.Float64bits(n) != 0 {
 			w.double(f.number, n)
 		}
-	case textWithin:
-		w.delimited(f.number, func() { w.field(field{f.key, 1, text, 0}, v) })
 	case texts:
 		for _, item := range slices.Backward(as[[]any](w, f, v)) {
 			w.text(f.number, as[string](w, f, item))
@@ -253,7 +222,7 @@ func (w *writer) defaultValue(f field, v any) {
 func as[T any](w *writer, f field, v any) T {
 	t, ok := v.(T)
 	if !ok {
-		w.misfit("%s has a value of type %T", f.key, v)
+		w.fail("%s has a value of type %T", f.key, v)
 	}
 	return t
 }
@@ -266,29 +235,24 @@ func (w *writer) number(f field, n json.Number) float64 {
 	return v
 }
 
-// yaml returns a value as YAML text.
+// yaml returns a value as YAML text: its JSON, with the characters escaped that YAML does not allow.
 func (w *writer) yaml(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		w.fail("%w", err)
 	}
-	return string(YAML(text)) + "\n"
-}
-
-// YAML returns JSON as YAML text: with the characters escaped that YAML does not allow.
-func YAML(value []byte) []byte {
-	if !bytes.ContainsFunc(value, escaped) {
-		return value
-	}
-	out := make([]byte, 0, len(value)+16)
-	for _, r := range string(value) {
-		if escaped(r) {
-			out = fmt.Appendf(out, `\u%04x`, r)
-		} else {
-			out = utf8.AppendRune(out, r)
+	if bytes.ContainsFunc(text, escaped) {
+		out := make([]byte, 0, len(text)+16)
+		for _, r := range string(text) {
+			if escaped(r) {
+				out = fmt.Appendf(out, `\u%04x`, r)
+			} else {
+				out = utf8.AppendRune(out, r)
+			}
 		}
+		text = out
 	}
-	return out
+	return string(text) + "\n"
 }
 
 // escaped reports whether YAML requires that a character is escaped, and JSON does not.
