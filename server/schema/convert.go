@@ -217,3 +217,13 @@ func (c *converter) schema(node any) any {
 	}
 	return node
 }
+
+func asTree(v any) tree {
+	t, _ := v.(tree)
+	return t
+}
+
+func asList(v any) []any {
+	l, _ := v.([]any)
+	return l
+}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/schema/gnostic3"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // Documents makes the OpenAPI documents of a catalogue, each when it is first asked
@@ -245,7 +245,7 @@ func (doc *document) inProtobuf(now time.Time) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	wire, err := gnostic3.Encode(text)
+	wire, err := gnostic.Encode(text)
 	if err != nil {
 		return nil, err
 	}

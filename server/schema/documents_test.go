@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/schema/gnostic3"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 func documents() *schema.Documents {
@@ -151,11 +151,11 @@ func TestSwaggerProtobuf(t *testing.T) {
 	}
 }
 
-// TestOpenAPI3Protobuf: the Protobuf form of a document has the tag of the JSON form, and equals that of gnostic3.
+// TestOpenAPI3Protobuf: the Protobuf form of a document has the tag of the JSON form, and equals that of gnostic.
 func TestOpenAPI3Protobuf(t *testing.T) {
 	d := documents()
 	text := get(t, d.ServeV3, "/openapi/v3/apis/apps/v1", "Accept", "application/json")
-	want, err := gnostic3.Encode(text.Body.Bytes())
+	want, err := gnostic.Encode(text.Body.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}

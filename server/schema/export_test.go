@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // DefinitionText returns the file of definitions.
@@ -67,7 +68,7 @@ func Rewritten(version3 []byte) (asJSON, wire []byte, err error) {
 	if asJSON, err = json.Marshal(swaggerOfCustom(node)); err != nil {
 		return nil, nil, err
 	}
-	wire, err = gnosticOf(asJSON, (*gnosticWriter).schema)
+	wire, err = gnostic.EncodeSwaggerSchema(asJSON)
 	return asJSON, wire, err
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // embed gives resources the fields of every resource.
@@ -127,7 +128,8 @@ func fixedFields(apiVersion, kind, metadata string) (out []outlinedProperty) {
 			f.schema["description"] = f.description
 		}
 		text, _ := json.Marshal(f.schema) // strings always encode
-		out = append(out, outlinedProperty{name: []byte(f.name), fixed: &fixedPart{text, (&gnosticWriter{}).schema(f.schema)}})
+		wire, _ := gnostic.EncodeSwaggerSchema(text)
+		out = append(out, outlinedProperty{name: []byte(f.name), fixed: &fixedPart{text, wire}})
 	}
 	return out
 }

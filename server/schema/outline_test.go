@@ -61,6 +61,7 @@ var oddSchemas = []string{
 	`{"type":"object","x-kubernetes-validations":[{"rule":"self.a < 1","message":"a & b","reason":"FieldValueInvalid","fieldPath":".a","optionalOldSelf":false},{"messageExpression":"'x'","rule":"true","message":""}],"properties":{"a":{"type":"integer"}}}`,
 	`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"k":{"type":"string","default":"x"}}},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]},"b":{"type":"object","x-kubernetes-map-type":"atomic","default":{"x":1},"example":{"y":2},"externalDocs":{"url":"u"}}}}`,
 	`{"type":"object","allOf":[{"required":["a"]}],"not":{"required":["b"],"properties":{"c":{"enum":["d"]}}},"oneOf":[{"required":["e"]},{"required":["f"]}]}`,
+	`{"type":"object","required":["","a"],"properties":{"a":{"type":"string","enum":["\u007f\u0085é"],"x-kubernetes-validations":[{"rule":"self != '\u0085'"}]}}}`,
 	` { "type" : "object" , "properties" : { "b" : { "type" : "string" } , "a" : { "type" : "boolean" } } } `,
 	`{"type":"object","$ref":"x"}`, `{"type":"object","properties":{"a":{"type":null}}}`, `{"type":"object","Description":"x"}`, `{"type":"object","type":"object"}`, `[]`, `null`, `{"type":"object"`,
 }

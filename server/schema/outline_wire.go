@@ -2,29 +2,24 @@ package schema
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
-// wireNumbers are the fields of numbers and flags, in their order in the message.
-var wireNumbers = [...]struct {
+// wireScalars are the fields of strings, numbers and flags, as package gnostic writes them.
+var wireScalars = [...]struct {
 	keyword
 	field protowire.Number
 }{
-	{keywordExclusiveMaximum, 8}, {keywordExclusiveMinimum, 10}, {keywordMaxItems, 14}, {keywordMaxLength, 11}, {keywordMaxProperties, 17}, {keywordMaximum, 7},
-	{keywordMinItems, 15}, {keywordMinLength, 12}, {keywordMinProperties, 18}, {keywordMinimum, 9}, {keywordMultipleOf, 6}, {keywordUniqueItems, 16},
+	{keywordFormat, 2}, {keywordTitle, 3}, {keywordDescription, 4}, {keywordMultipleOf, 6}, {keywordMaximum, 7}, {keywordExclusiveMaximum, 8},
+	{keywordMinimum, 9}, {keywordExclusiveMinimum, 10}, {keywordMaxLength, 11}, {keywordMinLength, 12}, {keywordPattern, 13}, {keywordMaxItems, 14},
+	{keywordMinItems, 15}, {keywordUniqueItems, 16}, {keywordMaxProperties, 17}, {keywordMinProperties, 18},
 }
-
-// wireTexts are the fields of strings, likewise.
-var wireTexts = [...]struct {
-	keyword
-	field protowire.Number
-}{{keywordFormat, 2}, {keywordTitle, 3}, {keywordDescription, 4}, {keywordPattern, 13}}
 
 const wireExtension protowire.Number = 31
 
@@ -33,7 +28,7 @@ func (o *outline) appendWire(b []byte, marks rootMarks) []byte {
 	if !o.root.has(keywordPreserve) {
 		return o.schemaWire(b, o.root, &marks)
 	}
-	b = message(b, 22, text(nil, 1, "object"))
+	b = nested(b, 22, func(b []byte) []byte { return textWire(b, 1, "object") })
 	kinds := marks.kinds
 	if kinds == nil {
 		kinds = []byte("null")
@@ -44,14 +39,9 @@ func (o *outline) appendWire(b []byte, marks rootMarks) []byte {
 
 // schemaWire appends a schema; marks are nil below the root.
 func (o *outline) schemaWire(b []byte, s *outlined, marks *rootMarks) []byte {
-	for _, f := range wireTexts {
+	for _, f := range wireScalars {
 		if s.has(f.keyword) {
-			b = stringWire(b, f.field, o.in(s.places[f.keyword]))
-		}
-	}
-	for _, f := range wireNumbers {
-		if s.has(f.keyword) {
-			b = o.numberWire(b, f.keyword, f.field, s.places[f.keyword])
+			b = o.scalarWire(b, f.keyword, f.field, s.places[f.keyword])
 		}
 	}
 	if s.has(keywordRequired) {
@@ -61,11 +51,9 @@ func (o *outline) schemaWire(b []byte, s *outlined, marks *rootMarks) []byte {
 	}
 	if s.has(keywordEnum) {
 		scan.Loose.Elements(o.text, int(s.places[keywordEnum].at), func(at int) (end int, more bool) {
-			b = nested(b, 20, func(b []byte) []byte {
-				return nested(b, 2, func(b []byte) []byte {
-					b, end = o.scalarJSON(b, at)
-					return append(b, '\n')
-				})
+			b = yamlWire(b, 20, func(b []byte) []byte {
+				b, end = o.scalarJSON(b, at)
+				return b
 			})
 			return end, true
 		})
@@ -129,36 +117,55 @@ func (o *outline) partsWire(b []byte, s *outlined) []byte {
 	})
 }
 
-func (o *outline) numberWire(b []byte, k keyword, field protowire.Number, p place) []byte {
+// scalarWire appends a field, unless it is zero.
+func (o *outline) scalarWire(b []byte, k keyword, field protowire.Number, p place) []byte {
 	switch k {
+	case keywordFormat, keywordTitle, keywordDescription, keywordPattern:
+		return stringWire(b, field, o.in(p))
 	case keywordMaximum, keywordMinimum, keywordMultipleOf:
 		f, _ := strconv.ParseFloat(string(o.in(p)), 64) // as it was when it was read
-		return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), math.Float64bits(f))
-	case keywordExclusiveMaximum, keywordExclusiveMinimum, keywordUniqueItems:
-		return boolean(b, field, true)
+		if bits := math.Float64bits(f); bits != 0 {
+			b = protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), bits)
+		}
+		return b
 	}
-	n, _ := strconv.ParseInt(string(o.in(p)), 10, 64)
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(n))
+	n := int64(1) // a flag
+	if k != keywordExclusiveMaximum && k != keywordExclusiveMinimum && k != keywordUniqueItems {
+		n, _ = strconv.ParseInt(string(o.in(p)), 10, 64)
+	}
+	if n != 0 {
+		b = protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(n))
+	}
+	return b
 }
 
-// stringWire appends the text of a literal, unless it is empty.
+// stringWire appends the text of a literal.
 func stringWire(b []byte, field protowire.Number, literal []byte) []byte {
 	inside := literal[1 : len(literal)-1]
-	switch {
-	case len(inside) == 0:
-		return b
-	case bytes.IndexByte(inside, '\\') >= 0 || !isStandardForm(inside):
-		return text(b, field, scan.Unquote(literal))
+	if bytes.IndexByte(inside, '\\') >= 0 || !isStandardForm(inside) {
+		return textWire(b, field, scan.Unquote(literal))
 	}
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), inside)
 }
 
+func textWire(b []byte, field protowire.Number, s string) []byte {
+	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
+}
+
+// yamlWire appends a field of any value, whose JSON value appends.
+func yamlWire(b []byte, field protowire.Number, value func(b []byte) []byte) []byte {
+	return nested(b, field, func(b []byte) []byte {
+		return nested(b, 2, func(b []byte) []byte {
+			at := len(b)
+			b = value(b)
+			return append(append(b[:at], gnostic.YAML(b[at:])...), '\n')
+		})
+	})
+}
+
 func extensionWire(b []byte, name string, value func(b []byte) []byte) []byte {
 	return nested(b, wireExtension, func(b []byte) []byte {
-		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), name)
-		return nested(b, 2, func(b []byte) []byte {
-			return nested(b, 2, func(b []byte) []byte { return append(value(b), '\n') })
-		})
+		return yamlWire(textWire(b, 1, name), 2, value)
 	})
 }
 
@@ -177,16 +184,5 @@ func nested(b []byte, field protowire.Number, of func(b []byte) []byte) []byte {
 
 // listed returns a definition of a part in the message of definitions.
 func listed(b []byte, name string, of func(b []byte) []byte) []byte {
-	return nested(b, 1, func(b []byte) []byte {
-		b = text(b, 1, name)
-		return nested(b, 2, of)
-	})
-}
-
-// decoded returns a schema as gnosticWriter takes it.
-func decoded(encoded []byte) (tree, error) {
-	dec := json.NewDecoder(bytes.NewReader(encoded))
-	dec.UseNumber()
-	var out tree
-	return out, dec.Decode(&out)
+	return nested(b, 1, func(b []byte) []byte { return nested(textWire(b, 1, name), 2, of) })
 }

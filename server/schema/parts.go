@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // The document of version 2 describes everything in one text. It is assembled from a base, which has
@@ -180,11 +181,10 @@ func (p *swaggerPart) protobuf(all described) (*piece, error) {
 		return nil, err
 	}
 	paths[0] = '{'
-	wire, err := gnosticPaths(append(paths, '}'))
+	wire, err := gnostic.EncodeSwagger(slices.Concat([]byte(`{"paths":`), paths, []byte(`}}`)))
 	if err != nil {
 		return nil, err
 	}
-	g := &gnosticWriter{}
 	wire = nested(wire, 9, func(b []byte) []byte {
 		for i := range all {
 			one := &all[i]
@@ -192,15 +192,15 @@ func (p *swaggerPart) protobuf(all described) (*piece, error) {
 				if one.outline != nil {
 					return one.appendWire(b, one.marks)
 				}
-				schema, err := decoded(one.text)
-				g.note(err)
-				return append(b, g.schema(schema)...)
+				schema, failed := gnostic.EncodeSwaggerSchema(one.text)
+				err = errors.Join(err, failed)
+				return append(b, schema...)
 			})
 		}
 		return b
 	})
-	if g.err != nil {
-		return nil, g.err
+	if err != nil {
+		return nil, err
 	}
 	return newPiece(wire)
 }
@@ -326,7 +326,7 @@ func (b *documentBuilder) newBase(parts []*swaggerPart, others []*Swagger, proto
 		if err != nil {
 			return nil, err
 		}
-		wire, err := gnostic(text)
+		wire, err := gnostic.EncodeSwagger(text)
 		if err != nil {
 			return nil, err
 		}

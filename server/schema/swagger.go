@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // Swagger is a part of the OpenAPI 2 document of another server, compressed.
@@ -60,7 +61,7 @@ func ReadSwagger(body []byte, limits SwaggerLimits, wanted func(path string) boo
 	if err != nil {
 		return nil, err
 	}
-	if _, err := gnostic(text); err != nil {
+	if _, err := gnostic.EncodeSwagger(text); err != nil {
 		return nil, err
 	}
 	packed, err := packBytes(text)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,23 @@ func TestReadSwagger(t *testing.T) {
 		if _, err := schema.ReadSwagger([]byte(text), schema.SwaggerLimits{Values: 1000, Paths: 10}, func(string) bool { return true }); err == nil {
 			t.Errorf("%s was read", name)
 		}
+	}
+}
+
+// TestReadDeepSwagger: a document of another server costs in proportion to its size, however deep its schemas are.
+func TestReadDeepSwagger(t *testing.T) {
+	const depth = 2000
+	deep := strings.Repeat(`{"items":`, depth) + `{"description":"` + strings.Repeat("d", 1<<20) + `"}` + strings.Repeat(`}`, depth)
+	text := `{"paths":{"/apis/x/a":{"get":{"responses":{"200":{"description":"OK","schema":` + deep + `}}}}}}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := schema.ReadSwagger([]byte(text), schema.SwaggerLimits{Values: 3 * depth, Paths: 10}, func(string) bool { return true })
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 60<<20 {
+		t.Errorf("%d bytes for a document of %d", took, len(text))
 	}
 }
 

@@ -1,8 +1,8 @@
-// Package gnostic3 encodes OpenAPI 3 documents in the Protobuf form that discovery clients request, the
-// messages of gnostic's package openapi.v3. It takes the JSON of a document, and costs memory and time in
-// proportion to it. gnostic itself parses the JSON as YAML, and its parser takes half a megabyte of the
+// Package gnostic encodes OpenAPI documents in the Protobuf forms that discovery clients request, the messages of
+// gnostic's packages openapi.v2 and openapi.v3. It takes the JSON of a document, and costs memory and time in
+// proportion to it. gnostic itself parses the JSON as YAML, and its parsers take half a megabyte of the
 // binary; tests compare both.
-package gnostic3
+package gnostic
 
 import (
 	"bytes"
@@ -20,18 +20,33 @@ import (
 
 type object = map[string]any
 
-// Encode encodes a document. It fails for a member that the messages have no field for.
+// Encode encodes a document of OpenAPI 3. It fails for a member that the messages have no field for.
 func Encode(document []byte) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(document))
+	return encode("an OpenAPI 3 document", documentMessage, document, false)
+}
+
+// EncodeSwagger encodes a document of OpenAPI 2, or some members of one. Other servers' documents become parts of it: it leaves out
+// members that the messages have no field for, or that have values of another type.
+func EncodeSwagger(document []byte) ([]byte, error) {
+	return encode("an OpenAPI 2 document", swaggerMessage, document, true)
+}
+
+// EncodeSwaggerSchema encodes a schema of OpenAPI 2, as EncodeSwagger does.
+func EncodeSwaggerSchema(schema []byte) ([]byte, error) {
+	return encode("an OpenAPI 2 schema", swaggerSchemaMessage, schema, true)
+}
+
+func encode(what string, m message, text []byte, lax bool) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
-	var doc any
-	if err := dec.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", err)
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", what, err)
 	}
-	w := &writer{buf: make([]byte, len(document)), at: len(document)}
-	w.message("the document", documentMessage, doc)
+	w := &writer{buf: make([]byte, len(text)), at: len(text), lax: lax}
+	w.message("the document", m, v)
 	if w.err != nil {
-		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", w.err)
+		return nil, fmt.Errorf("encoding %s: %w", what, w.err)
 	}
 	return w.buf[w.at:], nil
 }
@@ -42,6 +57,7 @@ type writer struct {
 	buf []byte // from at
 	at  int
 	err error // the first one
+	lax bool  // members that do not fit are left out
 }
 
 // take returns room for n bytes before the written ones.
@@ -91,19 +107,24 @@ func (w *writer) fail(format string, args ...any) {
 	}
 }
 
+// misfit fails for a member that does not fit the messages, unless such members are left out.
+func (w *writer) misfit(format string, args ...any) {
+	if !w.lax {
+		w.fail(format, args...)
+	}
+}
+
 // message writes the fields of a message, the value of a member.
 func (w *writer) message(name string, m message, v any) {
 	members, ok := v.(object)
 	if !ok && v != nil { // null is encoded as an empty object
-		w.fail("%s has a value of type %T", name, v)
+		w.misfit("%s has a value of type %T", name, v)
 		return
 	}
 	l := &layouts[m]
-	if l.orReference {
-		f := field{name, 1, one, l.fields[0].of}
-		if _, refers := members["$ref"]; refers {
-			f = field{name, 2, one, referenceMessage}
-		}
+	if l.choose != nil {
+		f := l.choose(members)
+		f.key = name
 		w.field(f, v)
 		return
 	}
@@ -119,7 +140,7 @@ func (w *writer) message(name string, m message, v any) {
 	}
 	// A reference has fields for its summary and description; its other members are ignored.
 	if known < len(members) && m != referenceMessage {
-		w.fail("%s: one of the members %q has no field", name, slices.Sorted(maps.Keys(members)))
+		w.misfit("%s: one of the members %q has no field", name, slices.Sorted(maps.Keys(members)))
 	}
 }
 
@@ -162,7 +183,11 @@ func (w *writer) field(f field, v any) {
 			w.boolean(f.number, true)
 		}
 	case integer:
-		n, err := strconv.ParseInt(string(as[json.Number](w, f, v)), 10, 64)
+		digits := as[json.Number](w, f, v)
+		if digits == "" {
+			return
+		}
+		n, err := strconv.ParseInt(string(digits), 10, 64)
 		if err != nil {
 			w.fail("%s: %w", f.key, err)
 		}
@@ -171,9 +196,15 @@ func (w *writer) field(f field, v any) {
 			w.tag(f.number, protowire.VarintType)
 		}
 	case double:
-		if n := w.number(f, as[json.Number](w, f, v)); math.Float64bits(n) != 0 {
+		digits := as[json.Number](w, f, v)
+		if digits == "" {
+			return
+		}
+		if n := w.number(f, digits); math.Float64bits(n) != 0 {
 			w.double(f.number, n)
 		}
+	case textWithin:
+		w.delimited(f.number, func() { w.field(field{f.key, 1, text, 0}, v) })
 	case texts:
 		for _, item := range slices.Backward(as[[]any](w, f, v)) {
 			w.text(f.number, as[string](w, f, item))
@@ -222,7 +253,7 @@ func (w *writer) defaultValue(f field, v any) {
 func as[T any](w *writer, f field, v any) T {
 	t, ok := v.(T)
 	if !ok {
-		w.fail("%s has a value of type %T", f.key, v)
+		w.misfit("%s has a value of type %T", f.key, v)
 	}
 	return t
 }
@@ -235,24 +266,29 @@ func (w *writer) number(f field, n json.Number) float64 {
 	return v
 }
 
-// yaml returns a value as YAML text: its JSON, with the characters escaped that YAML does not allow.
+// yaml returns a value as YAML text.
 func (w *writer) yaml(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		w.fail("%w", err)
 	}
-	if bytes.ContainsFunc(text, escaped) {
-		out := make([]byte, 0, len(text)+16)
-		for _, r := range string(text) {
-			if escaped(r) {
-				out = fmt.Appendf(out, `\u%04x`, r)
-			} else {
-				out = utf8.AppendRune(out, r)
-			}
-		}
-		text = out
+	return string(YAML(text)) + "\n"
+}
+
+// YAML returns JSON as YAML text: with the characters escaped that YAML does not allow.
+func YAML(value []byte) []byte {
+	if !bytes.ContainsFunc(value, escaped) {
+		return value
 	}
-	return string(text) + "\n"
+	out := make([]byte, 0, len(value)+16)
+	for _, r := range string(value) {
+		if escaped(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // escaped reports whether YAML requires that a character is escaped, and JSON does not.

@@ -1,4 +1,4 @@
-package gnostic3_test
+package gnostic_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/schema/gnostic3"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
@@ -108,7 +108,7 @@ func TestDocuments(t *testing.T) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(index.Paths)) {
 			text := get("/openapi/v3/"+key, "application/json")
-			wire, err := gnostic3.Encode(text)
+			wire, err := gnostic.Encode(text)
 			if err != nil {
 				t.Errorf("%s %s: %v", v, key, err)
 				continue

@@ -1,4 +1,4 @@
-package gnostic3_test
+package gnostic_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -18,7 +19,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/rowlock/rowlock/server/schema/gnostic3"
+	"github.com/rowlock/rowlock/server/schema/gnostic"
 )
 
 // schemas has the schemas that definitions of custom resources may contain, and those of built-in types.
@@ -152,7 +153,7 @@ func TestRefused(t *testing.T) {
 		document(`{"not":{"$ref":"#/components/schemas/S"}}`), document(`{"properties":{"a":true}}`), document(`{"additionalProperties":1}`),
 		document(`{"maximum":1e999}`), document(`{"default":1e999}`), document(`{"minLength":9223372036854775808}`),
 	} {
-		if wire, err := gnostic3.Encode([]byte(text)); err == nil {
+		if wire, err := gnostic.Encode([]byte(text)); err == nil {
 			t.Errorf("%s became %q", text, wire)
 		}
 	}
@@ -171,7 +172,7 @@ func TestRefusalsNameTheMember(t *testing.T) {
 		document(`{"properties":{"size":{"discriminator":{"mapping":{"a":1}}}}}`): "a has a value of type json.Number",
 		document(`{"properties":{"size":true}}`):                                  "size has a value of type bool",
 	} {
-		if _, err := gnostic3.Encode([]byte(text)); err == nil || err.Error() != "encoding an OpenAPI 3 document: "+want {
+		if _, err := gnostic.Encode([]byte(text)); err == nil || err.Error() != "encoding an OpenAPI 3 document: "+want {
 			t.Errorf("%s: %v, not %s", text, err, want)
 		}
 	}
@@ -180,16 +181,80 @@ func TestRefusalsNameTheMember(t *testing.T) {
 // TestDepth: the writer does not copy the content of a deep message once for each level.
 func TestDepth(t *testing.T) {
 	const depth = 3000
-	text := []byte(document(strings.Repeat(`{"items":`, depth) + `{"description":"` + strings.Repeat("d", 1<<20) + `"}` + strings.Repeat(`}`, depth)))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	wire, err := gnostic3.Encode(text)
-	runtime.ReadMemStats(&after)
-	if err != nil || len(wire) < 1<<20 {
-		t.Fatal(len(wire), err)
+	deep := strings.Repeat(`{"items":`, depth) + `{"description":"` + strings.Repeat("d", 1<<20) + `"}` + strings.Repeat(`}`, depth)
+	for text, encode := range map[string]func([]byte) ([]byte, error){
+		document(deep):                       gnostic.Encode,
+		`{"definitions":{"S":` + deep + `}}`: gnostic.EncodeSwagger,
+		deep:                                 gnostic.EncodeSwaggerSchema,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		wire, err := encode([]byte(text))
+		runtime.ReadMemStats(&after)
+		if err != nil || len(wire) < 1<<20 {
+			t.Fatal(len(wire), err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 40<<20 {
+			t.Errorf("%d bytes for a document of %d", took, len(text))
+		}
 	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 40<<20 {
-		t.Errorf("%d bytes for a document of %d", took, len(text))
+}
+
+// TestEncodeSwagger: a document of OpenAPI 2 has the same content as gnostic's parse of it, and members that do not fit the messages
+// are left out of it.
+func TestEncodeSwagger(t *testing.T) {
+	const fitting = `{"swagger":"2.0","info":{"title":"t","version":"v"},"security":[{"BearerToken":[],"b":["c"]}],
+	"securityDefinitions":{"BearerToken":{"type":"apiKey","name":"authorization","in":"header","description":"d"}},
+	"parameters":{"ns":{"name":"namespace","in":"path","required":true,"type":"string","uniqueItems":true,"description":"d"}},
+	"paths":{"/a/{name}":{"parameters":[{"$ref":"#/parameters/ns"},{"name":"q","in":"query","type":"string","uniqueItems":true,"description":"d"},
+	 {"name":"body","in":"body","required":true,"schema":{"$ref":"#/definitions/S"}}],
+	 "get":{"tags":["a","b"],"description":"d","operationId":"o","produces":["application/json"],"consumes":["*/*"],"schemes":["https"],
+	  "responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/S"}},"401":{"description":"Unauthorized"}}},
+	 "put":{"responses":{}},"post":{"responses":{}},"delete":{"responses":{}},"options":{"responses":{}},"head":{"responses":{}},"patch":{"responses":{}}}},
+	"definitions":{"x-S":{},"S":{"type":"object","format":"f","title":"t","description":"d","pattern":"p","required":["a",""],"readOnly":true,
+	 "multipleOf":0.5,"maximum":0,"minimum":-1,"exclusiveMaximum":true,"exclusiveMinimum":false,"uniqueItems":true,
+	 "maxLength":0,"minLength":1,"maxItems":2,"minItems":3,"maxProperties":4,"minProperties":5,
+	 "properties":{"a":{"type":"array","items":{"type":"string"}},"x-b":{"additionalProperties":{"type":"string"}},"c":{"additionalProperties":true}},
+	 "allOf":[{"$ref":"#/definitions/x-S"}]}}}`
+	wire, err := gnostic.EncodeSwagger([]byte(fitting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &openapi_v2.Document{}
+	if err := proto.Unmarshal(wire, got); err != nil {
+		t.Fatal(err)
+	}
+	want, err := openapi_v2.ParseDocument([]byte(fitting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := protocmp.SortRepeated(func(a, b *openapi_v2.NamedSchema) bool { return a.Name < b.Name })
+	if diff := cmp.Diff(want, got, protocmp.Transform(), byName); diff != "" {
+		t.Error(diff)
+	}
+	for at, more := range map[string]string{
+		`"format":"f"`: `"colour":"red","oneOf":[{}],"format":"f"`, `"title":"t"`: `"title":"t","summary":3`, `"pattern":"p"`: `"pattern":7`,
+		`"maxItems":2`: `"maxItems":"2"`, `"maximum":0`: `"maximum":true`, `"uniqueItems":true`: `"uniqueItems":"true"`,
+	} {
+		text := strings.ReplaceAll(fitting, at, more)
+		if text == fitting {
+			t.Fatal(at)
+		}
+		if _, err := gnostic.EncodeSwagger([]byte(text)); err != nil {
+			t.Errorf("%s: %v", more, err)
+		}
+		if _, err := gnostic.EncodeSwagger([]byte(strings.Replace(text, `"minItems":3`, `"minItems":1e99`, 1))); err == nil {
+			t.Errorf("%s: an integer of 100 digits was encoded", more)
+		}
+	}
+	plain, err := gnostic.EncodeSwaggerSchema([]byte(`{"type":"object"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{`"colour":1`, `"title":2`, `"maxLength":"3"`, `"minimum":[]`, `"uniqueItems":{}`, `"required":"a"`, `"enum":{}`, `"allOf":true`} {
+		if wire, err := gnostic.EncodeSwaggerSchema([]byte(`{"type":"object",` + more + `}`)); err != nil || !bytes.Equal(wire, plain) {
+			t.Errorf("%s: %q, %v", more, wire, err)
+		}
 	}
 }
 
@@ -225,7 +290,7 @@ func FuzzEncode(f *testing.F) {
 
 func encoded(t *testing.T, text string) *openapi_v3.Document {
 	t.Helper()
-	wire, err := gnostic3.Encode([]byte(text))
+	wire, err := gnostic.Encode([]byte(text))
 	if err != nil {
 		t.Fatalf("%.200s: %v", text, err)
 	}
