@@ -48,7 +48,7 @@ type outcome struct {
 
 // All returns the faults, in the order of the help.
 func All() []Fault {
-	return slices.Concat(processes(), connections(), databases(), stores(), imports(), copies(), strangers(), damages(), clocks(), disks())
+	return slices.Concat(processes(), leads(), connections(), databases(), stores(), imports(), copies(), followers(), strangers(), damages(), clocks(), disks())
 }
 
 // Choose finds faults by their names: all, none, or a list with commas.

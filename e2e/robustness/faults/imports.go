@@ -68,6 +68,11 @@ func (e *env) moves(ctx context.Context) (wrong, err error) {
 
 // shown records what a copy of the database has of the traffic as lists of a version.
 func (e *env) shown(client string, call, done time.Duration, version uint64, rows []history.Row) {
+	e.record(history.List{Client: client, Match: history.Latest, Call: call, Return: done}, version, rows)
+}
+
+// record records rows as lists of each scope of the traffic, like another one.
+func (e *env) record(like history.List, version uint64, rows []history.Row) {
 	scopes := map[history.Scope][]history.Item{}
 	for _, r := range rows {
 		if r.State != nil {
@@ -75,6 +80,8 @@ func (e *env) shown(client string, call, done time.Duration, version uint64, row
 		}
 	}
 	for _, scope := range e.scopes { // also those that are empty in the copy
-		e.rec.Add(&history.List{Client: client, Server: -1, Scope: scope, Match: history.Latest, Call: call, Return: done, Outcome: history.OK, Pages: []history.Page{{Version: version, Items: scopes[scope]}}})
+		l := like
+		l.Server, l.Scope, l.Outcome, l.Pages = -1, scope, history.OK, []history.Page{{Version: version, Items: scopes[scope]}}
+		e.rec.Add(&l)
 	}
 }
