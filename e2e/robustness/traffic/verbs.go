@@ -87,6 +87,9 @@ func (c *client) verbs(ctx context.Context) {
 	}
 	for ctx.Err() == nil && !c.rec.Lost() {
 		i, other := c.rand.IntN(len(verbRights)), c.rand.IntN(len(verbRights))
+		for tries := 0; tries < 10 && (other == i || verbRights[other].resource != verbRights[i].resource); tries++ { // most often another verb on the same
+			other = c.rand.IntN(len(verbRights))
+		}
 		c.useAs(ctx, subject(i), "read", user(i), verbRights[i].need)
 		never := verbRights[other].need
 		if nevers := verbRights[i].nevers; other == i && len(nevers) > 0 || len(nevers) > 0 && c.rand.IntN(4) == 0 {
