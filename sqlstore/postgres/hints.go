@@ -109,7 +109,10 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	}
 	defer conn.Close(over)
 	begin, cancel := d.limit(ctx, d.boundsTime())
-	if _, err = conn.Exec(begin, qOwnSession+"; "+qListen, pgx.QueryExecModeSimpleProtocol); err == nil {
+	if _, err = conn.Exec(begin, qOwnSession, pgx.QueryExecModeSimpleProtocol); err == nil {
+		_, err = conn.Exec(begin, qListen)
+	}
+	if err == nil {
 		_, err = conn.Exec(begin, qSession, leadSession(d.nonce))
 	}
 	cancel()

@@ -24,8 +24,8 @@ const (
 	qSettings = `SELECT set_config('statement_timeout', '%[2]d', %[1]t), set_config('lock_timeout', '%[3]d', %[1]t), set_config('idle_in_transaction_session_timeout', '%[2]d', %[1]t),` +
 		` set_config('client_min_messages', 'warning', %[1]t), set_config('enable_seqscan', 'off', %[1]t), set_config('enable_bitmapscan', 'off', %[1]t),` +
 		` set_config('enable_hashjoin', 'off', %[1]t), set_config('enable_mergejoin', 'off', %[1]t)`
-	// Of sessions that are no pooler's, the listening one among them. Generic plans: the custom plan of a long array costs more than its run. Keepalives: a server
-	// whose machine vanished must not keep its locks.
+	// Of sessions that are no pooler's, the listening one among them. Generic plans: the custom plan of a long array costs more than its
+	// run. Keepalives: a server whose machine vanished must not keep its locks.
 	qOwnSession = `SET plan_cache_mode = force_generic_plan; SET default_transaction_isolation = 'read committed'; ` + qNoTimeouts +
 		`; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3`
 
