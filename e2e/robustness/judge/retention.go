@@ -79,8 +79,8 @@ func (j *judge) overdue(writes []*version) {
 	if len(j.r.Floors) == 0 {
 		return
 	}
-	if slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Clock }) || j.r.Misdated > 0 && j.r.Began < j.r.Misdated+settled {
-		j.open("floors of the log while clocks were set, or soon after")
+	if slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Clock }) || j.r.Misdated > 0 {
+		j.open("floors of the log after clocks were set: then servers may measure ages by less time than has passed")
 		return
 	}
 	last := &j.r.Floors[len(j.r.Floors)-1]

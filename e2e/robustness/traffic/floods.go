@@ -86,6 +86,14 @@ func (d *dam) peak(user string) int {
 	return d.most[user]
 }
 
+// forget drops the largest number so far. A server ends the call for a request that its client gives up after it has given the seat to
+// another one, so that both may be counted for a moment.
+func (d *dam) forget(user string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.most[user] = d.now[user]
+}
+
 func (d *dam) configuration() string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.server.Certificate().Raw})
 	return fmt.Sprintf(`{"metadata":{"name":"dam"},"webhooks":[{"name":"dam.rowlock.dev","sideEffects":"None","admissionReviewVersions":["v1"],"timeoutSeconds":10,"failurePolicy":"Ignore","clientConfig":{"url":%q,"caBundle":%q},

@@ -31,6 +31,7 @@ func (f *flood) giveUp(ctx context.Context) {
 	}
 	all.Wait()
 	sleep(ctx, 2*floodHolds)
+	f.dam.forget(f.user)
 	call := f.rec.Now()
 	a := f.flooder.classify(ctx, f.server, quick, floodedPath+"/kept", "")
 	check := f.check("a request after others of its level that their client has given up", call)
