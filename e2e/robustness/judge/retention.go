@@ -85,7 +85,8 @@ func (j *judge) overdue(writes []*version) {
 	}
 	last := &j.r.Floors[len(j.r.Floors)-1]
 	for _, v := range slices.Backward(writes) {
-		if v.op.Outcome != history.OK || last.At <= j.calm(touched, v.op.Return, overdueAfter, every) {
+		// The first delete of a Pod counts as the write of whatever ends it: only an answer that shows the version has come after it.
+		if v.op.Got == nil || v.op.Got.Version != v.revision || last.At <= j.calm(touched, v.op.Return, overdueAfter, every) {
 			continue
 		}
 		if j.judged("retention"); v.revision > last.Revision {
