@@ -124,6 +124,12 @@ func init() {
 		}, "retention: events up to revision 17 are gone at 8s"},
 		"history that goes because a clock was set": {func(r *history.Round) { floors(r, 5*s, 17, 5); fault(r, stamps(4*s, 6*s)) }, "retention:"},
 
+		"history that goes because a server started before its clock was set": {func(r *history.Round) {
+			floors(r, 5*s, 17, 5)
+			fault(r, stamps(4*s, 6*s))
+			fault(r, history.Fault{Name: "kill", Store: true, Begin: 2 * s, End: 3 * s})
+		}, ""},
+
 		"history that stays for too long": {func(r *history.Round) { remains(r) }, "retention: the log reaches back to revision 5 at 59s, and revision"},
 
 		"a token that is refused where the clock is right":       {func(r *history.Round) { refusedToken(r); fault(r, clock(s, 2*s)) }, "rights: reader was refused"},

@@ -10,6 +10,10 @@ import (
 // early is by how much less history may be kept than for its time: by how much the clock of PostgreSQL may be misjudged.
 const early = time.Second
 
+// ahead is by how much less it may be kept where a clock is set: a server that starts takes a clock that is ahead of the newest write by
+// less for a right one.
+const ahead = 10 * time.Second
+
 // overdueAfter bounds how long a write stays in the log, without the time of all faults, as commands of an operator hold history too. One
 // server looks for old writes every two seconds, and raises the floor once in the time for which the log is kept.
 const overdueAfter = 3*history.LogRetention + 6*time.Second
@@ -39,6 +43,10 @@ func (j *judge) retention() {
 		}
 	}
 	j.overdue(writes)
+	early := early
+	if slices.ContainsFunc(j.r.Faults, j.startsAhead) {
+		early += ahead
+	}
 	for _, kept := range []struct {
 		what  string
 		long  time.Duration
@@ -67,6 +75,13 @@ func (j *judge) retention() {
 			}
 		}
 	}
+}
+
+// startsAhead reports whether a server may have started while a fault set its clock, or so little before that its compaction began then.
+func (j *judge) startsAhead(clock *history.Fault) bool {
+	return clock.Clock && slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool {
+		return f.Store && f.Begin <= clock.End && f.End >= clock.Begin-ahead
+	})
 }
 
 // compacted reports whether an operator compacted the database between two times.
