@@ -98,9 +98,9 @@ func forbidden(from, to string) string {
 		return "only descriptions reads what others publish"
 	case !isOwn:
 		return ""
-	case top == "metricset":
+	case from == "codecs/metricset":
 		return "metrics know nobody else"
-	case own == "metricset":
+	case own == "codecs/metricset":
 		return ""
 	}
 	switch top {

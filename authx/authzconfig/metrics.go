@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 )
 
 // Metrics are the figures of authorization, named as a stock server's. It is the Observer of webhooks.

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/authx/serviceaccount"
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 	"github.com/rowlock/rowlock/server/request"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 )
 
 // Sink takes events, each one JSON object. An error is for the client: the request

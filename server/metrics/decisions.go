@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 	"github.com/rowlock/rowlock/server/admission"
 )
 

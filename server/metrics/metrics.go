@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"

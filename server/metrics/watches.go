@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 )
 
 // ObsoleteCertificates counts answers of servers with obsolete certificates, and connections that failed because of them:

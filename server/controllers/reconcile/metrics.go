@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 )
 
 // Metrics measures the work of controllers, under the names of client-go's work queue metrics. It is a

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"k8s.io/utils/lru"
 
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx/oidc"
 	"github.com/rowlock/rowlock/authx/tokenwebhook"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
-	"github.com/rowlock/rowlock/metricset"
+	"github.com/rowlock/rowlock/codecs/metricset"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/release"
 )
