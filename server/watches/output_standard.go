@@ -66,7 +66,7 @@ func (o *standardOutput) blocked() bool      { return false }
 func (o *standardOutput) postpones(int) bool { return false }
 func (o *standardOutput) splits() bool       { return true }
 
-// close drops what is pending, and the deadline if it would end a stream of HTTP/2 that has nothing to write.
+// close drops the pending frames. Over HTTP/2 it also clears the write deadline, which would end an idle stream.
 func (o *standardOutput) close(bool) {
 	if o.pending != nil {
 		o.pending.Reset(nil)
